@@ -23,7 +23,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
   const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
   if (driverCall !== undefined) return servePodman(driverCall, examine);
   if (examine === undefined && args[0] === "serve" && args[1] === "--worker") {
-    const status = work(Number(args[2]));
+    const status = work(Number(args[2]), Number(args[3]));
     if (status !== undefined) return status;
   }
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
@@ -47,10 +47,10 @@ function runDhcpDaemon(flags: readonly string[]): number {
 }
 
 /** Undefined when a person typed the words. */
-function work(slot: number): number | undefined {
+function work(slot: number, rehearsals: number): number | undefined {
   const worker = require("./resident/worker.ts") as typeof import("./resident/worker.ts");
   if (!worker.isStartedByResident()) return undefined;
-  return worker.work(slot, ([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
+  return worker.work(slot, rehearsals, ([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
 }
 
 restrictUmask();

@@ -17,6 +17,17 @@ export function keepFromNowOn(): void {
   isKeeping = true;
 }
 
+/** Work in another host's namespace gets nothing that is kept, and leaves nothing. */
+export function keepNothingDuring(work: () => void): void {
+  const before = isKeeping;
+  isKeeping = false;
+  try {
+    work();
+  } finally {
+    isKeeping = before;
+  }
+}
+
 class KeptOpen<Value> {
   private value: Value | undefined;
 
@@ -28,6 +39,7 @@ class KeptOpen<Value> {
 
   /** Until it is given back, whoever else needs one gets another. */
   take(): Value {
+    if (!isKeeping) return this.open();
     const { value } = this;
     this.value = undefined;
     if (value === undefined) return this.open();
@@ -67,10 +79,14 @@ function socketTo(protocol: number): KeptOpen<NetlinkSocket> {
  */
 const procFiles = new Map<string, number>();
 
-/** Whether there is anything in the file. Only in a resident. */
+/** Whether there is anything in the file. */
 export function hasContent(path: string): boolean {
-  const fd = procFiles.get(path) ?? openExisting(path, O_RDONLY);
+  const kept = isKeeping ? procFiles.get(path) : undefined, fd = kept ?? openExisting(path, O_RDONLY);
   if (fd === undefined) return false;
-  procFiles.set(path, fd);
-  return readAt(fd, new Uint8Array(1), 0) !== 0;
+  try {
+    return readAt(fd, new Uint8Array(1), 0) !== 0;
+  } finally {
+    if (isKeeping) procFiles.set(path, fd);
+    else closeFile(fd);
+  }
 }

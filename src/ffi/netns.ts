@@ -67,19 +67,26 @@ export function netnsCookie(socketFd: number): string | undefined {
 
 /** Runs `work` with the path of a new network namespace that is removed afterwards. */
 export function withScratchNetns<T>(work: (path: string) => T): T {
+  const scratch = makeNetns();
+  try {
+    return work(`/proc/self/fd/${scratch}`);
+  } finally {
+    closeFile(scratch);
+  }
+}
+
+/** A new one, as a descriptor. It ends with what holds it. */
+export function makeNetns(): number {
   const { unshare } = bind({ unshare: { args: ["i32"], returns: "i32" } });
   const home = openOwnNetns();
-  let scratch: number | undefined;
   try {
     check("unshare", unshare(CLONE_NEWNET), "network namespace");
     try {
-      scratch = openOwnNetns();
+      return openOwnNetns();
     } finally {
       returnTo(home);
     }
-    return work(`/proc/self/fd/${scratch}`);
   } finally {
-    if (scratch !== undefined) closeFile(scratch);
     closeFile(home);
   }
 }

@@ -83,8 +83,13 @@ export class Slot {
   }
 
   begin(): void {
-    this.numbers[SINCE] = Math.max(1, millisecondsSinceBoot());
+    this.practise();
     this.numbers[CALLS]!++;
+  }
+
+  /** It is busy for a moment, with no call of anybody's. */
+  practise(): void {
+    this.numbers[SINCE] = Math.max(1, millisecondsSinceBoot());
   }
 
   end(): void {

@@ -26,15 +26,18 @@ const COURTESY_MS = 20;
 
 /** Without `--workers`: fewer than processors where these are many, because one worker serves some 300 calls a second. */
 const MOST_UNASKED = 4;
+/** More win nothing; these take half a second of one processor. */
+const REHEARSALS = 100;
 
 /** Returns the exit status. */
 export function serve(wish: ServeWish): number {
-  const { workers, idleSeconds, holdsLeases } = wish;
+  const { workers, idleSeconds, rehearsals, holdsLeases } = wish;
   const argv = [
     "patchbay",
     "serve",
     ...workers === undefined ? [] : [`--workers=${workers}`],
     ...idleSeconds === 0 ? [] : [`--idle=${idleSeconds}`],
+    ...rehearsals === undefined ? [] : [`--rehearsals=${rehearsals}`],
     ...holdsLeases ? ["--dhcp"] : [],
   ];
   const daemon = Daemon.begin(argv);
@@ -54,10 +57,10 @@ class Parent {
     private readonly daemon: Daemon,
     private readonly argv: readonly string[],
     private socket: Listener,
-    { workers, idleSeconds, holdsLeases }: ServeWish,
+    { workers, idleSeconds, rehearsals, holdsLeases }: ServeWish,
   ) {
     this.count = { least: workers ?? 1, most: workers ?? Math.min(navigator.hardwareConcurrency, MOST_UNASKED) };
-    this.workers = new Workers(this.count);
+    this.workers = new Workers(this.count, rehearsals ?? REHEARSALS);
     this.leases = new LeaseService(holdsLeases);
     this.idle = new Idle(idleSeconds);
     this.workers.serve(socket.fd);

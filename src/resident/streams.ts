@@ -2,7 +2,7 @@
  * Stdin, stdout and stderr of the call that is served. Stdin is the caller's. The outputs are files in memory: the
  * launcher writes them, when the call has ended, so a worker that dies has said nothing.
  */
-import { closeFile, O_RDONLY, openFile, readAllFrom, readAt, truncateFile } from "../ffi/files.ts";
+import { closeFile, O_RDONLY, openFile, readAllFrom, readAt, truncateFile, writeAll } from "../ffi/files.ts";
 import { bind, check } from "../ffi/libc.ts";
 import { memoryFile } from "../ffi/memory.ts";
 import { FFIType } from "../ffi/native.ts";
@@ -25,6 +25,18 @@ export class Streams {
   /** Without a descriptor there is nothing to read. */
   takeStdin(fd: number | undefined): void {
     this.put(fd ?? this.nothing, 0);
+  }
+
+  /** For a call without a caller. */
+  giveStdin(bytes: Uint8Array): void {
+    const fd = check("memfd_create", memoryFile("stdin"));
+    try {
+      writeAll(fd, bytes);
+      symbols.lseek(fd, 0, SEEK_SET);
+      this.put(fd, 0);
+    } finally {
+      closeFile(fd);
+    }
   }
 
   /** Reads what the caller has not read, and leaves it unread. */

@@ -26,6 +26,7 @@ import {
   READY,
   type Request,
 } from "./protocol.ts";
+import { Rehearsal } from "./rehearsal.ts";
 import { Slot } from "./scoreboard.ts";
 import { Streams } from "./streams.ts";
 
@@ -47,16 +48,17 @@ export function isStartedByResident(): boolean {
 }
 
 /** `slot`: the worker's place on the board. */
-export function work(slot: number, runCall: RunCall): number {
+export function work(slot: number, rehearsals: number, runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
   const board = new Slot(BOARD, slot), queue = new Queue();
   counters = new Counters(COUNTERS);
   keepFromNowOn();
   expectLongLife();
+  const rehearsal = new Rehearsal(rehearsals, streams, (argv) => runCall(argv, leaveNetworkThatWaits));
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
-    if ((waited ?? waiting.next()) === LIFELINE) break;
+    if ((waited ?? readyMeanwhile(rehearsal, waiting, board) ?? waiting.next()) === LIFELINE) break;
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     let isCall = false;
@@ -71,6 +73,18 @@ export function work(slot: number, runCall: RunCall): number {
     if (isCall && ++calls % CALLS_BETWEEN_LOOKS === 0 && hasGrown()) break;
   }
   return 0;
+}
+
+/** Rehearses until something is ready, and returns that. */
+function readyMeanwhile(rehearsal: Rehearsal, waiting: SharedWait, board: Slot): number | undefined {
+  let ready: number | undefined;
+  for (let isUseful = true; isUseful && ready === undefined;) {
+    board.practise();
+    isUseful = rehearsal.round();
+    ready = waiting.ready();
+  }
+  board.end();
+  return ready;
 }
 
 /** Tells the parent when calls have to wait. One alone may have come just when the one before it ended. */

@@ -49,7 +49,11 @@ export class Workers {
   private wanted: number;
   private queuedAt = 0;
 
-  constructor(private readonly count: WorkerCount, private readonly now = () => performance.now()) {
+  constructor(
+    private readonly count: WorkerCount,
+    private readonly rehearsals: number,
+    private readonly now = () => performance.now(),
+  ) {
     this.wanted = count.least;
     this.queuePipe.forEach(setNonblocking);
   }
@@ -142,7 +146,7 @@ export class Workers {
     try {
       const pid = spawn({
         path: "/proc/self/exe",
-        argv: ["patchbay", "serve", "--worker", String(slot)],
+        argv: ["patchbay", "serve", "--worker", String(slot), String(this.rehearsals)],
         environment: [],
         // worker.ts knows them by these numbers.
         descriptors: [nothing, 1, 2, this.listening, workersEnd, page, board.fd, this.queuePipe[1]],

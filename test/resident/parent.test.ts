@@ -43,7 +43,7 @@ async function inodesOf(machine: Machine, ...paths: string[]): Promise<number[]>
 test("what is taken from it comes back, is said once, and leaves nothing open; then it sleeps", async () => {
   await using machine = await openMachine();
   const manager = openManager();
-  const command = ["env", `NOTIFY_SOCKET=${manager.path}`, PATCHBAY, "serve", "--workers=1"];
+  const command = ["env", `NOTIFY_SOCKET=${manager.path}`, PATCHBAY, "serve", "--workers=1", "--rehearsals=0"];
   await using resident = machine.start(["setpriv", "--pdeathsig", "KILL", ...command]);
   const { pid } = resident;
   let said = "";

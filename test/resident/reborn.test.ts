@@ -59,7 +59,7 @@ test.skipIf(isNew)(
 async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<void> {
   await using machine = await openMachine();
   await using stage = await openStage(machine);
-  const resident = stage.start([PATCHBAY, "serve", "--workers=1"]);
+  const resident = stage.start([PATCHBAY, "serve", "--workers=1", "--rehearsals=0"]);
   const isServing = async () => (await stage.run([PATCHBAY, "serve", "--status"])).code;
   await untilTrue(isServing, (code) => code === 0);
   const [worker] = childrenOf(await stage.pidOf(resident));

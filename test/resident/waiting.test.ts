@@ -172,8 +172,6 @@ test("a worker says on the board what it does, and tells when calls wait two in 
     launcher.hear();
     expect(worker.slot()).toEqual({ process: worker.pid, isBusy: true, calls: 2 });
   }
-  worker.call();
-  expect(worker.hasToldQueue()).toBe(false);
   const launchers = worker.stopped(() => [1, 2, 3].map(() => worker.ask(requestOf())));
   for (const launcher of launchers) {
     launcher.hear();

@@ -156,13 +156,20 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/kept-open.ts",
+    find: "if (!isKeeping) return this.open();",
+    replace: "",
+    tests: ["test/resident/rehearsal.test.ts"],
+    named: "are about the host",
+  },
+  {
+    file: "src/ffi/kept-open.ts",
     find: "if (this.isFresh(value)) return value;",
     replace: "return value;",
     tests: ["test/ffi/kept-open.test.ts"],
   },
   {
     file: "src/ffi/kept-open.ts",
-    find: "  procFiles.set(path, fd);",
+    find: "if (isKeeping) procFiles.set(path, fd);",
     replace: "",
     tests: ["test/resident/between-calls.test.ts"],
   },
@@ -402,6 +409,13 @@ const system: Fault[] = [
     replace: '"own").fd',
     tests: ["test/netavark/aardvark/files.test.ts"],
     named: "own lock",
+  },
+  {
+    file: "src/ffi/trusted-executable.ts",
+    find: 'waitOnlyForOwnCall("another program");',
+    replace: "",
+    tests: ["test/resident/runtime.test.ts"],
+    named: "with another configuration",
   },
   {
     file: "src/ffi/trusted-executable.ts",
@@ -2744,13 +2758,6 @@ const resident: Fault[] = [
     replace: "receiveSender(this.fd) !== undefined",
     tests: ["test/resident/reborn.test.ts"],
     named: "seems older",
-  },
-  {
-    file: "src/ffi/trusted-executable.ts",
-    find: 'waitOnlyForOwnCall("another program");',
-    replace: "",
-    tests: ["test/resident/runtime.test.ts"],
-    named: "with another configuration",
   },
   {
     file: "src/resident/declining.ts",

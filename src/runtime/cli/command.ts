@@ -38,6 +38,8 @@ export interface ServeWish {
   workers: number | undefined;
   /** It ends when nobody has called for so long; 0: never. */
   idleSeconds: number;
+  /** How often a new worker attaches a container that is none, before the first calls; undefined: as often as it helps. */
+  rehearsals: number | undefined;
   holdsLeases: boolean;
 }
 

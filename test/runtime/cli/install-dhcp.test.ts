@@ -13,7 +13,7 @@ const REMOVED = ["disable --now cni-dhcp.socket cni-dhcp.service", "daemon-reloa
 test("writes units that systemd understands, starts the socket, and removes them again", async () => {
   await using machine = await openMachine();
   const install = await unitHost(machine, true);
-  const first = await install("--dhcp");
+  const first = await install("--dhcp", "--no-resident");
   expect(first).toMatchObject({ code: 0, stderr: "" });
   for (const unit of UNITS) expect(first.stdout).toContain(`${unit}: installed\n`);
   expect(first.asked).toEqual(["daemon-reload", "enable --now cni-dhcp.socket", "try-restart cni-dhcp.service"]);
@@ -24,7 +24,7 @@ test("writes units that systemd understands, starts the socket, and removes them
   expect([rated.code, rated.stdout]).toEqual([0, expect.stringContaining("exposure level for cni-dhcp.service")]);
   expect(await machine.sh(`sed -n s/^ListenStream=//p ${UNITS[0]}`)).toBe("/run/cni/dhcp.sock\n");
   expect(await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).toBe("/run/cni/patchbay dhcp\n");
-  expect((await install("--dhcp")).asked).toEqual(["enable --now cni-dhcp.socket"]);
+  expect((await install("--dhcp", "--no-resident")).asked).toEqual(["enable --now cni-dhcp.socket"]);
   const removed = await install("--no-dhcp");
   expect(removed).toMatchObject({ code: 0, asked: REMOVED });
   expect(await machine.sh("find /etc/systemd -type f")).toBe("");
@@ -46,12 +46,12 @@ test("units of others stay; without systemd it says what to do instead", async (
   await using machine = await openMachine();
   const install = await unitHost(machine, true);
   await machine.sh(`mkdir -p /etc/systemd/system; echo mine >${UNITS[1]}`);
-  const refused = await install("--dhcp");
+  const refused = await install("--dhcp", "--no-resident");
   expect(refused).toMatchObject({ code: 1, asked: [] });
   expect(refused.stderr).toContain(`${UNITS[1]} was not written by patchbay`);
   expect(await machine.sh(`cat ${UNITS[1]}`)).toBe("mine\n");
   await machine.sh(`rm -r ${UNITS[1]} /run/systemd`);
-  const { code, stdout, asked } = await install("--dhcp");
+  const { code, stdout, asked } = await install("--dhcp", "--no-resident");
   expect({ code, asked }).toEqual({ code: 0, asked: [] });
   expect(stdout).toContain("systemd does not run here");
   expect(stdout).toContain("  /run/cni/patchbay dhcp\n");

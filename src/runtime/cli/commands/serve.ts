@@ -3,7 +3,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine } from "../output.ts";
 
 /** Refuses typing errors, and nothing else. */
-const MOST_WORKERS = 64, MOST_SECONDS = 365 * 86400;
+const MOST_WORKERS = 64, MOST_SECONDS = 365 * 86400, MOST_REHEARSALS = 10_000;
 
 export const serveCommand: Command = {
   runsByItself: true,
@@ -17,6 +17,11 @@ export const serveCommand: Command = {
       help: "how many calls are served at a time; by default one, and while calls wait one a processor, at most 4",
     },
     idle: { value: "SECONDS", help: "end when nobody has called for so long; by default, and with 0, never" },
+    rehearsals: {
+      value: "N",
+      help:
+        "how often a new worker attaches a container that is none while nobody calls; by default 100, and 0 is never",
+    },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     status: { help: "say what the resident is doing, instead of becoming one" },
     json: { help: "with --status: print JSON" },
@@ -30,7 +35,9 @@ export const serveCommand: Command = {
       if (holdsLeases && idleSeconds > 0) {
         throw new UsageError("--idle and --dhcp exclude each other: leases are renewed");
       }
-      return services.serve({ workers: numberIn(given, "workers", 1, MOST_WORKERS), idleSeconds, holdsLeases });
+      const workers = numberIn(given, "workers", 1, MOST_WORKERS);
+      const rehearsals = numberIn(given, "rehearsals", 0, MOST_REHEARSALS);
+      return services.serve({ workers, idleSeconds, rehearsals, holdsLeases });
     }
     const { isServing, text, facts } = services.status();
     if (given.has("json")) printLine(JSON.stringify(facts, null, 2));
