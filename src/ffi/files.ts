@@ -81,6 +81,19 @@ export function readAll(
   return collect(read, limitBytes, subject, expectedBytes);
 }
 
+const KERNELS_TEXT_BYTES = 2048;
+
+/**
+ * Of a file that the kernel writes as a whole when it is read, as one value or one record (proc(5)): a read that leaves room
+ * has got all of it, and need not be repeated to see the end.
+ */
+export function readKernelsText(fd: number, subject: string): string {
+  const start = new Uint8Array(KERNELS_TEXT_BYTES);
+  const length = retrying("read", () => Number(libc.read(fd, start, start.length)), subject);
+  if (length < start.length) return fromUtf8(start.subarray(0, length));
+  return fromUtf8(new Uint8Array([...start, ...readAll(fd, undefined, subject)]));
+}
+
 /** Reads from there to the end, and leaves the descriptor's position, which other processes may share, where it is. */
 export function readAllFrom(offset: number, fd: number, subject: string): Uint8Array {
   return collect((target, length) => readAt(fd, target, offset + length), LONGEST, subject, Infinity);

@@ -2,7 +2,7 @@
  * What the kernel says of a process (proc(5)), read through one descriptor of its directory: it stays the same process's,
  * and reading fails when that has ended, also when its number is another's by then.
  */
-import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readAll, readTextFile } from "./files.ts";
+import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readKernelsText, readTextFile } from "./files.ts";
 import { bindLater, check, cString, fromUtf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -26,7 +26,7 @@ export class ProcessFiles {
   text(name: string): string {
     const fd = check("openat", c().openat(this.directory, cString(name), O_RDONLY | O_CLOEXEC), name);
     try {
-      return fromUtf8(readAll(fd, undefined, name));
+      return readKernelsText(fd, name);
     } finally {
       closeFile(fd);
     }

@@ -3,8 +3,8 @@
  * keys belong to the namespace of the thread.
  */
 import { EACCES, EINVAL, ENOENT, EPERM, EROFS, EXDEV, isErrno, SyscallError } from "./errno.ts";
-import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readAll, writeAll } from "./files.ts";
-import { check, fromUtf8, libc, utf8 } from "./libc.ts";
+import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readKernelsText, writeAll } from "./files.ts";
+import { check, libc, utf8 } from "./libc.ts";
 
 const PROC_SUPER_MAGIC = 0x9fa0;
 
@@ -36,7 +36,7 @@ export function readSysctl(key: string): string | undefined {
     throw error;
   }
   try {
-    return fromUtf8(readAll(fd, 65536, key)).trimEnd();
+    return readKernelsText(fd, key).trimEnd();
   } finally {
     closeFile(fd);
   }
