@@ -301,6 +301,17 @@ test("a device that software made ends with the namespace; DEL says so, and free
   expect(await leftSince(moment, machine, pair)).toEqual([]);
 });
 
+test("a device that the container has removed is not said to have ended with the namespace", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  for (const env of [{}, noNetns]) {
+    await net.add(container);
+    await inside("ip link del eth0")(machine, container);
+    expect(await net.call("DEL", container, { env })).toMatchObject({ code: 0, stderr: "" });
+    await machine.sh(plugIn);
+  }
+});
+
 test("what others have done with the name and the alias stays theirs", async () => {
   const { machine, net, container } = await stage();
   await using _ = machine;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { untilGone } from "../support/gone.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import { bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
+import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { AARDVARK, daemons, filesIn, ND } from "../support/netavark/names.ts";
 import { netavarkProgram } from "../support/netavark/netavark.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -142,6 +142,24 @@ test("a container lives whose namespace has no path here: nothing of it is taken
   await call(machine, "setup", other, inputOf(2));
   expect(await idsIn(machine)).not.toContain(id);
   await call(machine, "teardown", other, inputOf(2));
+});
+
+test("a setup says what it cannot take away of another container, and a later one takes it", async () => {
+  await using machine = await openMachine();
+  const [dead, other] = [await machine.container("dead"), await machine.container("other")];
+  const named = containerIn([{ network: withNames(7) }], 1), plain = containerIn([{ network: bridgeNetwork(8) }], 2);
+  await call(machine, "setup", dead, named);
+  await remove(machine, dead);
+  const file = `${ND}/aardvark-dns/net7`;
+  await machine.sh(`mount --bind ${file} ${file}`);
+  const { code, stderr } = await attach(machine, "setup", other, plain, { RUST_LOG: "warn" });
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining(`eth0 of container ${named.container_id}, which is gone, stays: `),
+  ]);
+  await machine.sh(`umount ${file}`);
+  for (const verb of ["teardown", "setup", "teardown"] as const) await call(machine, verb, other, plain);
+  expect(await idsIn(machine)).not.toContain(named.container_id);
 });
 
 test("gc waits while a setup or teardown runs; the next setup takes away a ledger that is empty", async () => {

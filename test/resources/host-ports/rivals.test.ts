@@ -65,6 +65,11 @@ for (const [mine, other] of [["192.0.2.1", "192.0.2.2"], ["fd00::1", "fd00::2"]]
     expect(await outcomes(held, [["nftables", mine], ["nftables", other], ["nftables"], ["nftables", mine, 8081]]))
       .toEqual(["loses", "", "", ""]);
   });
+
+  test(`${mine}: in iptables' tables, a claim there loses it, and one of all addresses keeps the others`, async () => {
+    const held = [specOf(1, "iptables", mine)];
+    expect(await outcomes(held, [["iptables", mine], ["iptables", other], ["iptables"]])).toEqual(["loses", "", ""]);
+  });
 }
 
 test("a port of all addresses is met by each, and a container is no rival of itself", async () => {

@@ -81,7 +81,8 @@ export const addresses: TableStory = {
     ["repair", "plain"],
     ["repair", "point to point"],
     ["verify", "point to point"],
-    { sh: "ip -n c1 address flush dev eth2; ip -n c1 address add 10.9.0.2/24 dev eth2" },
+    // It begins with the byte that link-local addresses of IPv6 begin with.
+    { sh: "ip -n c1 address flush dev eth2; ip -n c1 address add 254.9.0.2/24 dev eth2" },
     ["repair", "plain"],
     { sh: "ip address flush dev veth1; ip route flush dev veth1; ip -6 route flush dev veth1" },
     ["verify", "gateway's side"],
