@@ -318,14 +318,18 @@ test("nftables: a container has a port through the first of its networks that as
 test("nftables: who has a port already is named with its address, of IPv6, too", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];
-  const ofV6 = (container: Container) => {
+  const ofV6 = (container: Container, hostIP?: string) => {
     const { ips, ...rest } = attachedTo("br0", container);
-    return { conf: { ...mapped(tcp(8080)).conf, prevResult: { ...rest, ips: ips.slice(1) } } };
+    return { conf: { ...mapped({ ...tcp(8080), hostIP }).conf, prevResult: { ...rest, ips: ips.slice(1) } } };
   };
   const net = portmap(machine, { backend: "nftables" });
   await net.add(one, ofV6(one));
   const { json } = await net.call("ADD", two, ofV6(two));
   expect(json.details).toBe("it leads to [fd20::11]:80; DEL of that attachment frees it");
+  await net.del(one, ofV6(one));
+  await net.add(one, ofV6(one, "fd99::1"));
+  const { json: ofAddress } = await net.call("ADD", two, ofV6(two, "fd99::1"));
+  expect(ofAddress.msg).toMatch(/^host port \[fd99::1\]:8080\/tcp is taken by container ctr-c1,/);
 });
 
 test("nftables: mappings that the container has no address for make nothing", async () => {

@@ -174,14 +174,15 @@ function leadsToContainer(
 
 /** The error for a port that another owner has. */
 function taken({ map, key, mapping }: PortPlace, holder: Element): CniError {
-  const { protocol, hostIp } = mapping, at = hostIp === undefined ? "" : `${hostIp}:`;
-  const size = isV6Map(map) ? 16 : 4, data = holder.data!;
+  const { protocol, hostIp } = mapping, size = isV6Map(map) ? 16 : 4, data = holder.data!;
+  const bracketed = (ip: string) => size === 4 ? ip : `[${ip}]`,
+    at = hostIp === undefined ? "" : `${bracketed(hostIp)}:`;
   const port = Math.max(portOf(key), portOf(holder.key)), address = formatAddress(data.subarray(0, size));
   const behind = data.length > size ? data[size]! << 8 | data[size + 1]! : port;
   return new CniError(
     INTERNAL,
     `host port ${at}${port}/${protocol} is taken by ${ownerText(holder.comment)}`,
-    `it leads to ${size === 4 ? address : `[${address}]`}:${behind}; DEL of that attachment frees it`,
+    `it leads to ${bracketed(address)}:${behind}; DEL of that attachment frees it`,
   );
 }
 
