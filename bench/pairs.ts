@@ -25,7 +25,7 @@ const WARM_UP_RUNS = 150;
 
 interface Conditions {
   sides?: readonly Side[];
-  /** Before each call, by which the machine does something else. */
+  /** Before each call, during which the machine does something else. */
   pauseMs?: number;
   warmUpRuns?: number;
 }

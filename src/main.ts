@@ -28,7 +28,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
   }
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
-      serve: (wish) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(wish),
+      serve: (options) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(options),
       runDhcpDaemon,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     }, examine);

@@ -20,7 +20,8 @@ interface Case {
 }
 
 function pair(master: string): string {
-  return `ip link show ${master} >/dev/null 2>&1 && exit; ip link add ${master} type veth peer name far-${master}; ip link set ${master} up; ip link set far-${master} up`;
+  return `ip link show ${master} >/dev/null 2>&1 || { ip link add ${master} type veth peer name far-${master}; ` +
+    `ip link set ${master} up; ip link set far-${master} up; }`;
 }
 
 const targets = { add: 0.33, del: 0.14 };
@@ -82,7 +83,7 @@ export const interfaces: Benchmark = {
 function isKnown(side: Side, kind: string): boolean {
   return side.onHost(() => {
     const master = pair("probe");
-    const { exitCode } = Bun.spawnSync(["sh", "-ec", `(${master}); ip link add link probe name probed type ${kind}`]);
+    const { exitCode } = Bun.spawnSync(["sh", "-ec", `${master}; ip link add link probe name probed type ${kind}`]);
     command(["ip", "link", "del", "probe"]);
     return exitCode === 0;
   });

@@ -1,5 +1,5 @@
 /**
- * Containers that come one after the other with pauses, by which the machine does something else: through a resident that
+ * Containers that come one after the other with pauses, during which the machine does something else: through a resident that
  * has served ten calls of the kind. A loop without pauses keeps everything in the processor's caches.
  */
 import type { Bench, Benchmark, Row } from "../bench.ts";

@@ -1,6 +1,6 @@
 /** The plugin's side: asks the service, and waits for its answer. */
 import { errorText } from "../cni/error.ts";
-import { waitOnlyForOwnCall } from "../ffi/calls.ts";
+import { leaveBeforeWaiting } from "../ffi/calls.ts";
 import {
   EACCES,
   EAGAIN,
@@ -40,7 +40,7 @@ type Reply = Exclude<Answer, { failure: string }>;
 
 /** Throws NoService or Failed. `netns` is an open descriptor of the container's namespace. */
 export function ask(socketPath: string, request: ServiceRequest, patienceMs: number, netns?: number): Reply {
-  waitOnlyForOwnCall("DHCP");
+  leaveBeforeWaiting("DHCP");
   const fd = connect(socketPath);
   try {
     requireTrusted(fd, socketPath);

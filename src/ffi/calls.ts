@@ -12,7 +12,7 @@ export function forgetAfterCall(forget: () => void): void {
 
 /** Modules forget what they held for the call. For processes that run more than one. */
 export function endCall(): void {
-  caller = whyLeft = undefined;
+  caller = leftBecause = undefined;
   for (const forget of forgetting) forget();
 }
 
@@ -24,7 +24,7 @@ interface Caller {
 }
 
 let caller: Caller | undefined;
-let whyLeft: string | undefined;
+let leftBecause: string | undefined;
 
 export function takeCall(from: Caller): void {
   caller = from;
@@ -35,13 +35,13 @@ export class LeftToCaller extends Error {}
 
 /** Holds even where the error is taken for a failure of one step: then the answer is not sent. */
 export function leaveToCaller(reason: string): never {
-  whyLeft ??= reason;
+  leftBecause ??= reason;
   throw new LeftToCaller(reason);
 }
 
 /** Why the call is left to its caller, whatever it returned. */
 export function reasonLeft(): string | undefined {
-  return whyLeft;
+  return leftBecause;
 }
 
 /**
@@ -49,7 +49,7 @@ export function reasonLeft(): string | undefined {
  * verbs may meet what an ADD with another configuration has made; what they have done by then is not undone, because they
  * can be repeated, as after a kill.
  */
-export function waitOnlyForOwnCall(awaited: string): void {
+export function leaveBeforeWaiting(awaited: string): void {
   if (isHandedOver()) leaveToCaller(awaited);
 }
 

@@ -2,7 +2,7 @@
  * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
  * Protocol", "Authentication Protocol").
  */
-import { waitOnlyForOwnCall } from "../ffi/calls.ts";
+import { leaveBeforeWaiting } from "../ffi/calls.ts";
 import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, isErrno, SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
@@ -60,7 +60,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
   const incoming = new Incoming(fd, patienceMs);
   let serial = 0;
   try {
-    waitOnlyForOwnCall("bus");
+    leaveBeforeWaiting("bus");
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };

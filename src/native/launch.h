@@ -44,8 +44,8 @@ enum {
   NONBLOCKING = 04000,
 };
 
-/* How long a resident may take to say that it has the call: much longer than a hundred calls at once take it. After the
- * first millisecond only while its workers are about to take one, which is looked at again and again. */
+/* How long a call waits for READY. After PROMPT_MS it goes on only while a worker will take a call soon, and looks every
+ * BETWEEN_LOOKS_MS. A hundred calls at once need much less than PATIENCE_MS. */
 enum { PATIENCE_MS = 1000, PROMPT_MS = 1, BETWEEN_LOOKS_MS = 10 };
 /* A worker that has had its call for longer may have it for long: this call takes less by itself. */
 enum { LONG_CALL_MS = 100 };
@@ -401,7 +401,7 @@ static int await_worker(int resident, struct buffer *buffer) {
   for (int waited = 0; answer == SILENT && waited < PATIENCE_MS && is_worth_waiting(); waited += BETWEEN_LOOKS_MS) {
     answer = receive(resident, buffer, 0, BETWEEN_LOOKS_MS);
   }
-  /* A worker may have taken and ended the call during the look. */
+  /* A worker may have said READY during the look. */
   return answer == SILENT ? receive(resident, buffer, 0, 0) : answer;
 }
 

@@ -1,9 +1,9 @@
 /**
- * A new worker attaches and detaches a container that is none, again and again while nobody calls. So what runs in every
- * call has its machine code and its memory before the first calls of a host, which would pay for that otherwise.
+ * A new worker attaches and detaches for practice while nobody calls. So what runs in every call has its machine code and
+ * its memory before the first calls of a host, which would pay for that otherwise.
  *
- * Nobody else sees anything of it, and nothing can stay: the host and the container are network namespaces of its own,
- * ledgers and leases are in a file system that ends with its descriptor.
+ * Nothing can stay of it: the host and the container are network namespaces of its own, ledgers and leases are in a file
+ * system that ends with its descriptor.
  */
 import { endCall, ownProcessId, takeCall } from "../ffi/calls.ts";
 import { openDetachedTmpfs } from "../ffi/detached-tmpfs.ts";
@@ -13,6 +13,7 @@ import { closeFile, makeDirectories } from "../ffi/files.ts";
 import { keepNothingDuring } from "../ffi/kept-open.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { inNetns, makeNetns, openOwnNetns } from "../ffi/netns.ts";
+import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import type { Streams } from "./streams.ts";
 
@@ -31,9 +32,12 @@ export class Rehearsal {
 
   constructor(private left: number, private readonly streams: Streams, private readonly run: Run) {}
 
-  /** Returns whether another round is useful. Whatever fails ends it: calls are served all the same. */
-  round(): boolean {
-    if (this.left === 0) return false;
+  get isUseful(): boolean {
+    return this.left > 0;
+  }
+
+  /** What a kernel does not have, or does not permit, ends it: calls are served all the same. */
+  round(): void {
     this.left--;
     try {
       const stage = this.stage ??= openStage();
@@ -42,7 +46,6 @@ export class Rehearsal {
       this.left = 0;
     }
     if (this.left === 0) this.end();
-    return this.left > 0;
   }
 
   private attachAndDetach(stage: Stage): void {
@@ -64,7 +67,7 @@ export class Rehearsal {
     takeEnvironment(utf8(Object.entries(variables).map((pair) => `${pair.join("=")}\0`).join("")));
     takeCall({ id: ownProcessId, isGone: () => false });
     try {
-      if (this.run(["bridge"]) !== 0) throw new Error(`${command} fails`);
+      if (this.run(["ptp"]) !== 0) throw new Error(`${command} fails`);
       return fromUtf8(this.streams.written(1));
     } finally {
       this.streams.reset(false);
@@ -86,24 +89,30 @@ function openStage(): Stage {
     const files = keep(openDetachedTmpfs());
     for (const name of ["bin", "state", "leases"]) makeDirectories(`${pathOf(files)}/${name}`, 0o700);
     replaceWithLink(`${pathOf(files)}/bin/host-local`, "/proc/self/exe");
-    return { files, home: keep(openOwnNetns()), host: keep(makeNetns()), container: keep(makeNetns()) };
+    const home = keep(openOwnNetns()), host = keep(makeNetns()), container = keep(makeNetns());
+    for (const netns of [host, container]) inNetns(netns, home, withoutIpv6);
+    return { files, home, host, container };
   } catch (error) {
     for (const fd of opened) closeFile(fd);
     throw error;
   }
 }
 
+/** Older kernels log each link that is ready for IPv6. */
+function withoutIpv6(): void {
+  tryWriteSysctl("net/ipv6/conf/default/disable_ipv6", "1");
+}
+
 function pathOf(fd: number): string {
   return `/proc/self/fd/${fd}`;
 }
 
-/** What most networks have. It loads no module of the kernel but those for bridges and veth pairs. */
+/** Not a bridge: the kernel logs whenever one gets or loses a port, in every namespace. */
 function confOf({ files }: Stage) {
   return {
     cniVersion: "1.0.0",
     name: "rehearsal",
-    type: "bridge",
-    isGateway: true,
+    type: "ptp",
     ipam: {
       type: "host-local",
       dataDir: `${pathOf(files)}/leases`,

@@ -2,9 +2,9 @@
  * What each worker does, in a file beside the socket. A launcher whose call nobody takes at once looks there whether
  * waiting is worth it (src/native/launch.h, which has the same layout). The parent sees whether anybody calls.
  *
- * The file has a slot of 16 bytes for each worker: its process id, since when it has had its call, how many calls it has
- * taken, and nothing. The time is in milliseconds since boot, in 32 bits; 0 means that the worker has no call. A worker
- * that is not ready has no process id.
+ * The file has a slot of 16 bytes for each worker: its process id, since when it has been busy, how many calls it has
+ * taken, and nothing. The time is in milliseconds since boot, in 32 bits; 0 means that the worker waits. A worker that is
+ * not ready has no process id.
  */
 import { RESIDENT_BOARD } from "../engine/state-directory.ts";
 import { millisecondsSinceBoot } from "../ffi/clock.ts";
@@ -40,9 +40,10 @@ export class Scoreboard {
     return idAt(RESIDENT_BOARD) === this.id;
   }
 
-  /** There are more slots than workers, also while those of before still end: nobody has two generations of them. */
   takeSlot(): number {
-    return this.free.pop() ?? SLOTS - 1;
+    const slot = this.free.pop();
+    if (slot === undefined) throw new Error(`all ${SLOTS} workers that ${RESIDENT_BOARD} has room for are there`);
+    return slot;
   }
 
   freeSlot(slot: number): void {
@@ -82,18 +83,16 @@ export class Slot {
     this.numbers[PROCESS] = process.pid;
   }
 
-  begin(): void {
-    this.practise();
-    this.numbers[CALLS]!++;
-  }
-
-  /** It is busy for a moment, with no call of anybody's. */
-  practise(): void {
+  setBusy(): void {
     this.numbers[SINCE] = Math.max(1, millisecondsSinceBoot());
   }
 
-  end(): void {
+  setIdle(): void {
     this.numbers[SINCE] = 0;
+  }
+
+  countCall(): void {
+    this.numbers[CALLS]!++;
   }
 }
 

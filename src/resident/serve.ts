@@ -10,12 +10,13 @@ import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../engine/st
 import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
-import type { ServeWish } from "../runtime/cli/command.ts";
-import { Idle } from "./idle.ts";
+import type { ServeOptions } from "../runtime/cli/command.ts";
+import { IdleLimit } from "./idle-limit.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
-import { type WorkerCount, Workers } from "./workers.ts";
+import type { WorkerCount } from "./demand.ts";
+import { Workers } from "./workers.ts";
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
 const LOOK_MS = 5000;
@@ -30,8 +31,8 @@ const MOST_UNASKED = 4;
 const REHEARSALS = 100;
 
 /** Returns the exit status. */
-export function serve(wish: ServeWish): number {
-  const { workers, idleSeconds, rehearsals, holdsLeases } = wish;
+export function serve(options: ServeOptions): number {
+  const { workers, idleSeconds, rehearsals, holdsLeases } = options;
   const argv = [
     "patchbay",
     "serve",
@@ -41,7 +42,7 @@ export function serve(wish: ServeWish): number {
     ...holdsLeases ? ["--dhcp"] : [],
   ];
   const daemon = Daemon.begin(argv);
-  return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), wish).run();
+  return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), options).run();
 }
 
 class Parent {
@@ -49,7 +50,7 @@ class Parent {
   private readonly watch = new Watch();
   private readonly file = new OwnFile();
   private readonly leases: LeaseService;
-  private readonly idle: Idle;
+  private readonly idle: IdleLimit;
   private readonly count: WorkerCount;
   private obstacle = "";
 
@@ -57,12 +58,12 @@ class Parent {
     private readonly daemon: Daemon,
     private readonly argv: readonly string[],
     private socket: Listener,
-    { workers, idleSeconds, rehearsals, holdsLeases }: ServeWish,
+    { workers, idleSeconds, rehearsals, holdsLeases }: ServeOptions,
   ) {
     this.count = { least: workers ?? 1, most: workers ?? Math.min(navigator.hardwareConcurrency, MOST_UNASKED) };
     this.workers = new Workers(this.count, rehearsals ?? REHEARSALS);
     this.leases = new LeaseService(holdsLeases);
-    this.idle = new Idle(idleSeconds);
+    this.idle = new IdleLimit(idleSeconds);
     this.workers.serve(socket.fd);
   }
 
@@ -85,15 +86,16 @@ class Parent {
         return this.end();
       }
       this.keepListening();
-      const pauseMs = this.socket.isInPlace ? Math.min(LOOK_MS, this.workers.adjust()) : AGAIN_MS;
+      const isReady = this.socket.isInPlace && this.workers.isBoardInPlace;
+      const pauseMs = isReady ? Math.min(LOOK_MS, this.workers.adjust()) : AGAIN_MS;
       if (this.waitFor(Math.min(pauseMs, this.leases.startIfMissing(), this.idle.leftMs))) return this.end();
     }
   }
 
   /** Waits until something happens. Returns whether a signal ends this process. */
   private waitFor(pauseMs: number): boolean {
-    const { ready, mustEnd } = this.daemon.wait([this.watch.fd, this.workers.queueFd], pauseMs);
-    if (ready.has(this.workers.queueFd)) this.workers.noteQueue();
+    const { ready, mustEnd } = this.daemon.wait([this.watch.fd, ...this.workers.queueFds], pauseMs);
+    if (this.workers.queueFds.some((fd) => ready.has(fd))) this.workers.noteQueue();
     if (ready.has(this.watch.fd)) {
       this.watch.forgetChanges();
       this.file.forgetRefused();
@@ -116,13 +118,14 @@ class Parent {
     if (this.file.isGone) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
     }
-    if (this.idle.isOver(this.workers.calls)) return this.idle.text;
+    this.idle.note(this.workers.calls);
+    if (this.idle.isOver) return this.idle.text;
     if (this.socket.isInPlace) return undefined;
     const other = residentPid();
     return other === undefined ? undefined : `process ${other} listens on ${RESIDENT_SOCKET} now; this resident ends`;
   }
 
-  /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
+  /** The workers end after their calls. Until the new build has workers, calls run by themselves. */
   private executeNewFile(program: string): never {
     // The new build starts a service of its own.
     this.leases.end();
@@ -140,7 +143,7 @@ class Parent {
       this.obstacle = "";
     } catch (error) {
       const obstacle = errorText(error);
-      if (obstacle !== this.obstacle) warn(`cannot listen: ${obstacle}`);
+      if (obstacle !== this.obstacle) warn(`calls run by themselves: ${obstacle}`);
       this.obstacle = obstacle;
     }
   }

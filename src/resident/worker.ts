@@ -62,11 +62,12 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     let isCall = false;
-    board.begin();
+    board.setBusy();
     try {
       isCall = serve(connection, streams, build, runCall);
     } finally {
-      board.end();
+      if (isCall) board.countCall();
+      board.setIdle();
       connection.close();
     }
     if (isCall) queue.note(waited !== undefined);
@@ -78,12 +79,12 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
 /** Rehearses until something is ready, and returns that. */
 function readyMeanwhile(rehearsal: Rehearsal, waiting: SharedWait, board: Slot): number | undefined {
   let ready: number | undefined;
-  for (let isUseful = true; isUseful && ready === undefined;) {
-    board.practise();
-    isUseful = rehearsal.round();
+  while (ready === undefined && rehearsal.isUseful) {
+    board.setBusy();
+    rehearsal.round();
+    board.setIdle();
     ready = waiting.ready();
   }
-  board.end();
   return ready;
 }
 

@@ -13,21 +13,14 @@ import { libc } from "../ffi/libc.ts";
 import { openPipe, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
+import { Demand, type WorkerCount } from "./demand.ts";
 import { Scoreboard } from "./scoreboard.ts";
 
 /** The least time between a worker's start and that of the one that replaces it. */
 const SHORT_LIFE_MS = 200;
 /** The pause until the next attempt when the kernel has no process or memory left. */
 const NO_ROOM_MS = 1000;
-/** How long no call has waited before one worker ends, and then the next. */
-const SPARE_MS = 30_000;
-
 export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
-
-export interface WorkerCount {
-  least: number;
-  most: number;
-}
 
 interface Worker {
   page: number;
@@ -46,21 +39,16 @@ export class Workers {
   private listening = -1;
   private readonly pause = new Pause();
   private readonly queuePipe = openPipe().map(moveUp) as [readEnd: number, writeEnd: number];
-  private wanted: number;
-  private queuedAt = 0;
+  private readonly demand: Demand;
 
-  constructor(
-    private readonly count: WorkerCount,
-    private readonly rehearsals: number,
-    private readonly now = () => performance.now(),
-  ) {
-    this.wanted = count.least;
+  constructor(count: WorkerCount, private readonly rehearsals: number) {
+    this.demand = new Demand(count);
     this.queuePipe.forEach(setNonblocking);
   }
 
-  /** Readable when a worker says that calls wait: see `noteQueue`. */
-  get queueFd(): number {
-    return this.queuePipe[0];
+  /** Readable when a worker says that calls wait: see `noteQueue`. None where that changes nothing. */
+  get queueFds(): readonly number[] {
+    return this.demand.mayGrow ? [this.queuePipe[0]] : [];
   }
 
   /** From now on workers accept from this socket. Those that accept from another one end. */
@@ -87,29 +75,27 @@ export class Workers {
     this.board = undefined;
   }
 
-  /** Calls wait: one worker more, when those that were started are ready. */
   noteQueue(): void {
     const words = new Uint8Array(4096);
-    while (Number(libc.read(this.queueFd, words, words.length)) > 0);
-    this.queuedAt = this.now();
-    const serving = this.serving(), areReady = serving.every(({ board, slot }) => board.isReady(slot));
-    if (areReady && serving.length >= this.wanted) this.wanted = Math.min(this.wanted + 1, this.count.most);
+    while (Number(libc.read(this.queuePipe[0], words, words.length)) > 0);
+    this.demand.noteQueue(this.serving().filter(({ board, slot }) => board.isReady(slot)).length);
   }
 
   /** Starts missing workers, and ends one that is not needed. Returns after how many milliseconds to call this again. */
   adjust(): number {
-    this.endSpare();
-    while (this.serving().length < this.wanted) {
+    const againMs = this.demand.settle(), { wanted } = this.demand;
+    for (const spare of this.serving().slice(wanted)) release(spare);
+    while (this.board !== undefined && this.serving().length < wanted) {
       const pauseMs = this.pause.leftMs;
       if (pauseMs !== 0) return pauseMs;
       try {
-        this.start(this.board!);
+        this.start(this.board);
       } catch (error) {
         warn(`cannot start a worker: ${errorText(error)}`);
         this.pause.begin(NO_ROOM_MS);
       }
     }
-    return this.wanted > this.count.least ? this.queuedAt + SPARE_MS - this.now() : Infinity;
+    return againMs;
   }
 
   /** Removes workers that have ended, and adds their counts to the totals. The other processes are ignored. */
@@ -132,18 +118,13 @@ export class Workers {
     return [...this.all.values()].filter(({ lifeline }) => lifeline !== undefined);
   }
 
-  private endSpare(): void {
-    if (this.wanted === this.count.least || this.now() - this.queuedAt < SPARE_MS) return;
-    this.wanted--;
-    this.queuedAt = this.now();
-    const serving = this.serving();
-    if (serving.length > this.wanted) release(serving.at(-1)!);
-  }
-
   private start(board: Scoreboard): void {
-    const nothing = moveUp(openFile("/dev/null", O_RDONLY | O_CLOEXEC)), page = moveUp(makePage(WORKER_PAGE));
-    const [workersEnd, ownEnd] = openPipe().map(moveUp) as [number, number], slot = board.takeSlot();
+    const slot = board.takeSlot(), opened: number[] = [];
+    const keep = (fd: number) => (opened.push(fd), fd);
     try {
+      const nothing = keep(moveUp(openFile("/dev/null", O_RDONLY | O_CLOEXEC)));
+      const [workersEnd, lifeline] = openPipe().map((fd) => keep(moveUp(fd))) as [number, number];
+      const page = keep(moveUp(makePage(WORKER_PAGE)));
       const pid = spawn({
         path: "/proc/self/exe",
         argv: ["patchbay", "serve", "--worker", String(slot), String(this.rehearsals)],
@@ -154,15 +135,12 @@ export class Workers {
         // A signal that ends a resident goes to the parent.
         inheritsBlockedSignals: true,
       });
-      this.all.set(pid, { page, startedAt: performance.now(), board, slot, lifeline: ownEnd });
+      this.all.set(pid, { page, startedAt: performance.now(), board, slot, lifeline });
+      for (const fd of [nothing, workersEnd]) closeFile(fd);
     } catch (error) {
       board.freeSlot(slot);
-      closeFile(page);
-      closeFile(ownEnd);
+      for (const fd of opened) closeFile(fd);
       throw error;
-    } finally {
-      closeFile(nothing);
-      closeFile(workersEnd);
     }
   }
 }

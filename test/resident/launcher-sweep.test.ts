@@ -3,6 +3,7 @@
  * every one of them fails once. A killed call leaves nothing behind its DEL; one with a failure succeeds. So is it while
  * it looks whether the resident's only worker, which is stopped, will take the call.
  */
+import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
@@ -66,6 +67,8 @@ async function openStage(): Promise<Stage> {
       const [worker] = childrenOf(resident.pid);
       await untilTrue(() => slotsOf(resident.pid)[0]!.sinceMs, (since) => since === 0);
       process.kill(worker!, "SIGSTOP");
+      const state = () => readFileSync(`/proc/${worker}/stat`, "utf8").split(") ").at(-1)![0];
+      await untilTrue(state, (now) => now === "T");
       try {
         return await work();
       } finally {

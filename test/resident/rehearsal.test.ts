@@ -27,7 +27,7 @@ async function startRehearsing(machine: Machine, rounds: number): Promise<{ resi
 
 /** It waits for calls: it has nothing to rehearse any more. */
 async function untilIdle(worker: number): Promise<void> {
-  await untilTrue(() => readFileSync(`/proc/${worker}/wchan`, "utf8"), (place) => place.includes("poll"));
+  await untilTrue(() => readFileSync(`/proc/${worker}/wchan`, "utf8"), (place) => /ep_poll|epoll_wait/.test(place));
 }
 
 const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
@@ -50,7 +50,7 @@ test("so many times, in namespaces and files that nobody sees; then the worker i
   expect(descriptorsOf(worker)).toBe(open);
   const trace = await machine.sh("cat /run/trace; rm /run/trace");
   expect(trace.match(/fsmount\(/g)!.length).toBe(1);
-  expect(trace.match(/rehearsal@eth0@bridge", O_WRONLY\|O_CREAT/g)!.length).toBe(3);
+  expect(trace.match(/rehearsal@eth0@ptp", O_WRONLY\|O_CREAT/g)!.length).toBe(3);
   expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
   const { served, declined } = await statusOf(machine);
   expect([served, declined]).toEqual([0, {}]);

@@ -1,6 +1,6 @@
 /**
  * The resident under systemd: its socket handed over as systemd does, the word that it is ready, and what
- * `patchbay install --resident` writes and asks of systemctl. No systemd runs: systemd-socket-activate(1) hands over,
+ * `patchbay install` writes and asks of systemctl. No systemd runs: systemd-socket-activate(1) hands over,
  * systemd-analyze(1) reads the units, and a script in PATH writes down what systemctl is asked for.
  */
 import { readFileSync } from "node:fs";
@@ -156,8 +156,31 @@ test("a first installation succeeds also where systemctl fails, and says so", as
   await machine.sh("touch /run/fail");
   const { code, stderr } = await install();
   expect([code, stderr]).toEqual([0, expect.stringContaining("systemctl daemon-reload failed: ")]);
-  expect(stderr).toContain("everything works without it, and --resident tries it again\n");
+  expect(stderr).toContain("Everything works without them; `patchbay install --resident /run/cni` tries it again\n");
   expect(await machine.sh("readlink /run/cni/bridge; find /etc/systemd -type f")).toBe("patchbay\n");
+});
+
+test("a socket that cannot be started leaves no unit, and systemd none that it has read", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true);
+  await machine.sh(`printf '#!/bin/sh\\necho "$@" >>/run/asked\\ntest "$1" != enable\\n' >/run/bin/systemctl`);
+  const { code, stderr, asked } = await install();
+  expect([code, stderr]).toEqual([0, expect.stringContaining("systemctl enable --now patchbay.socket failed: ")]);
+  const undone = ["disable --now patchbay.socket patchbay.service", "daemon-reload"];
+  expect(asked).toEqual(["daemon-reload", "enable --now patchbay.socket", ...undone]);
+  expect(await machine.sh("find /etc/systemd -type f")).toBe("");
+});
+
+test("a unit of a package, and the service of another directory, stay", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true);
+  await machine.sh("echo theirs >/run/systemd/system/patchbay.service");
+  expect((await install()).asked).toEqual([]);
+  await machine.sh("rm /run/systemd/system/patchbay.service");
+  await install("--resident");
+  const elsewhere = { env: { PATH: "/run/bin:/usr/bin:/bin" } };
+  await machine.run([PATCHBAY, "install", "--no-resident", "/run/other"], elsewhere);
+  expect(await machine.sh("find /etc/systemd -type f | wc -l")).toBe("2\n");
 });
 
 test("units that an earlier version wrote are removed, too", async () => {

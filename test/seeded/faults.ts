@@ -412,7 +412,7 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/trusted-executable.ts",
-    find: 'waitOnlyForOwnCall("another program");',
+    find: 'leaveBeforeWaiting("another program");',
     replace: "",
     tests: ["test/resident/runtime.test.ts"],
     named: "with another configuration",

@@ -6,7 +6,7 @@
  */
 import { fingerprint } from "./fingerprint.ts";
 import type { Container, Machine } from "./machine.ts";
-import { SOCKET } from "./resident.ts";
+import { BOARD, SOCKET } from "./resident.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";
 
 export interface Moment {
@@ -34,8 +34,8 @@ async function look(machine: Machine): Promise<Look> {
   ]);
   const lines = [
     ...kernel.lines.flatMap(steady),
-    // A resident's socket is of no attachment.
-    ...files.split("\n").filter((path) => path !== "" && path !== SOCKET).map((path) => `file ${path}`),
+    // A resident's socket and board are of no attachment.
+    ...files.split("\n").filter((path) => !["", SOCKET, BOARD].includes(path)).map((path) => `file ${path}`),
   ];
   const isSteady = before !== undefined && fingerprint(machine) === before;
   return { machine, lines, fingerprint: isSteady ? before : undefined, unfinished: kernel.unfinished };

@@ -12,14 +12,14 @@ export interface Resident extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
-export async function openResident(machine: Machine, workersAtFirst?: number): Promise<Resident> {
-  const resident = await startResident(machine, workersAtFirst);
-  const workers = () => childrenOf(resident.pid);
+export async function openResident(machine: Machine, workers?: number): Promise<Resident> {
+  const resident = await startResident(machine, workers);
+  const children = () => childrenOf(resident.pid);
   const kill = async (signal: NodeJS.Signals) => {
     resident.kill(signal);
     await resident.exited;
   };
-  return { workers, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
+  return { workers: children, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
 }
 
 export async function untilServed(machine: Machine): Promise<void> {

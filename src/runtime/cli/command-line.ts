@@ -1,6 +1,6 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
-import { isHandedOver, leaveToCaller, LeftToCaller } from "../../ffi/calls.ts";
+import { isHandedOver, leaveToCaller } from "../../ffi/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
@@ -145,7 +145,6 @@ function run(program: Program, name: string, command: Command, args: readonly st
     const work = () => command.run(given, program.name, program.services);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
-    if (error instanceof LeftToCaller) return 1;
     const text = errorText(error);
     if (program.isCnitool) {
       printToStderr(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);

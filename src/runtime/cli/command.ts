@@ -27,18 +27,18 @@ export interface Command {
 
 /** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */
 export interface Services {
-  serve(wish: ServeWish): number;
+  serve(options: ServeOptions): number;
   /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
   runDhcpDaemon(flags: readonly string[]): number;
   status(): { isServing: boolean; text: string; facts: unknown };
 }
 
-export interface ServeWish {
+export interface ServeOptions {
   /** Undefined: one, and more while calls wait. */
   workers: number | undefined;
   /** It ends when nobody has called for so long; 0: never. */
   idleSeconds: number;
-  /** How often a new worker attaches a container that is none, before the first calls; undefined: as often as it helps. */
+  /** How many attachments a new worker makes for practice; undefined: the usual number. */
   rehearsals: number | undefined;
   holdsLeases: boolean;
 }

@@ -1,9 +1,9 @@
-/** `install --resident`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
+/** `patchbay install`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
 import { RESIDENT_SOCKET } from "../../engine/state-directory.ts";
 import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
-const MARK = "# Written by `patchbay install --resident`, and written again by the next.";
+const MARK = "# Written by `patchbay install`; with `--resident` it writes this again.";
 
 const socketUnit = `${MARK}
 # Changes belong into a file of their own: systemctl edit ${SOCKET}

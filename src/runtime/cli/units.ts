@@ -12,6 +12,8 @@ import { warn } from "../../ffi/warn.ts";
 import { print, printLine } from "./output.ts";
 
 const UNITS = "/etc/systemd/system";
+/** Where packages, and whoever administers the host for a while, have theirs (systemd.unit(5)). */
+const OTHERS_UNITS = ["/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/system"];
 export const NOT_INSTALLED =
   `systemd does not run here (there is no ${SYSTEMD_DIRECTORY}), so no service was installed.`;
 
@@ -50,21 +52,41 @@ export function installUnits(units: ServiceUnits, directory: string): void {
  * name is there already. The plugins are installed whether this succeeds or not.
  */
 export function installUnitsUnasked(units: ServiceUnits, directory: string): void {
-  const isThere = ({ name }: { name: string }) => exists(`${UNITS}/${name}`);
-  if (!isSystemdRunning() || isThere(units.socket) || isThere(units.service)) return;
+  const names = [units.socket.name, units.service.name];
+  const isThere = names.some((name) => [UNITS, ...OTHERS_UNITS].some((place) => exists(`${place}/${name}`)));
+  if (isThere || !isSystemdRunning() || process.geteuid!() !== 0) return;
   try {
     installUnits(units, directory);
     printLine(`\`patchbay install --no-${units.option} ${directory}\` removes that again`);
   } catch (error) {
-    for (const { name } of [units.socket, units.service]) removeFile(`${UNITS}/${name}`);
-    warn(`${errorText(error)}; everything works without it, and --${units.option} tries it again`);
+    tryAll([
+      () => systemctl("disable", "--now", ...names),
+      ...names.map((name) => () => void removeFile(`${UNITS}/${name}`)),
+      () => systemctl("daemon-reload"),
+    ]);
+    warn(
+      `${errorText(error)}; so the units were removed again. Everything works without them; ` +
+        `\`patchbay install --${units.option} ${directory}\` tries it again`,
+    );
+  }
+}
+
+/** What one step cannot undo, the next may. */
+function tryAll(steps: readonly (() => void)[]): void {
+  for (const step of steps) {
+    try {
+      step();
+    } catch {
+      // The failure that brought us here is told.
+    }
   }
 }
 
 /** Does nothing when there are no units of ours. With a directory: only when they start the program in it. */
 export function removeUnits({ socket, service, mark, command }: ServiceUnits, directory?: string): boolean {
   const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${UNITS}/${name}`) }));
-  if (directory !== undefined && !starts(present[1]!.text, `${quoted(programIn(directory))} ${command}`)) {
+  const text = present[1]!.text;
+  if (directory !== undefined && text !== undefined && !starts(text, `${quoted(programIn(directory))} ${command}`)) {
     return false;
   }
   if (!present.some(({ text }) => text?.startsWith(mark))) return false;
@@ -77,9 +99,9 @@ export function removeUnits({ socket, service, mark, command }: ServiceUnits, di
 }
 
 /** Whatever options follow: an earlier version may have had others. */
-function starts(unit: string | undefined, command: string): boolean {
+function starts(unit: string, command: string): boolean {
   const line = `ExecStart=${command}`;
-  return unit?.split("\n").some((one) => one === line || one.startsWith(`${line} `)) === true;
+  return unit.split("\n").some((one) => one === line || one.startsWith(`${line} `));
 }
 
 function programIn(directory: string): string {

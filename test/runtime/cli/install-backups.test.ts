@@ -25,9 +25,15 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function patchbay(args: string[], program = PATCHBAY) {
+  // Nor does it touch the machine's own services.
+  const unasked = args[0] === "install" && !/--(uninstall|help)/.test(args.join()) ? ["--no-resident"] : [];
   // The machine's own ledgers would refuse --uninstall.
   const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], { env, stdout: "pipe", stderr: "pipe" });
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args, ...unasked], {
+    env,
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 }
 

@@ -28,9 +28,11 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function patchbay(args: string[], program = PATCHBAY, cwd?: string) {
+  // Nor does it touch the machine's own services.
+  const unasked = args[0] === "install" && !/--(uninstall|help)/.test(args.join()) ? ["--no-resident"] : [];
   // The machine's own ledgers would refuse --uninstall.
   const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args, ...unasked], {
     env,
     cwd,
     stdout: "pipe",

@@ -95,7 +95,7 @@ export const installCommand: Command = {
       if (podman !== undefined) linkDriver(podman, directory);
       if (given.has("resident")) installUnits(residentUnits, directory);
       else if (isFirst && !given.has("no-resident")) installUnitsUnasked(residentUnits, directory);
-      if (given.has("no-resident")) removeUnits(residentUnits);
+      if (given.has("no-resident")) removeUnits(residentUnits, directory);
       if (given.has("dhcp")) installUnits(dhcpUnits, directory);
       if (given.has("no-dhcp")) removeUnits(dhcpUnits);
     }

@@ -14,13 +14,14 @@ export const serveCommand: Command = {
   options: {
     workers: {
       value: "N",
-      help: "how many calls are served at a time; by default one, and while calls wait one a processor, at most 4",
+      help:
+        "how many workers serve calls; by default one, and while calls wait up to one for each processor, at most 4",
     },
     idle: { value: "SECONDS", help: "end when nobody has called for so long; by default, and with 0, never" },
     rehearsals: {
       value: "N",
       help:
-        "how often a new worker attaches a container that is none while nobody calls; by default 100, and 0 is never",
+        "how many attachments a new worker makes for practice, in namespaces of its own, while nobody calls; by default 100",
     },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     status: { help: "say what the resident is doing, instead of becoming one" },
@@ -33,7 +34,7 @@ export const serveCommand: Command = {
       if (given.has("json")) throw new UsageError("--json goes with --status");
       const holdsLeases = given.has("dhcp"), idleSeconds = numberIn(given, "idle", 0, MOST_SECONDS) ?? 0;
       if (holdsLeases && idleSeconds > 0) {
-        throw new UsageError("--idle and --dhcp exclude each other: leases are renewed");
+        throw new UsageError("--idle and --dhcp exclude each other: leases are renewed; leave --idle out");
       }
       const workers = numberIn(given, "workers", 1, MOST_WORKERS);
       const rehearsals = numberIn(given, "rehearsals", 0, MOST_REHEARSALS);

@@ -1,5 +1,5 @@
-/** Ends a resident that nobody calls: `serve --idle`. The next call starts it again where a service manager listens. */
-export class Idle {
+/** When a resident that nobody calls ends: `serve --idle`. */
+export class IdleLimit {
   private calls = 0;
   private since: number;
 
@@ -8,12 +8,14 @@ export class Idle {
     this.since = now();
   }
 
-  /** `calls`: how many have come so far. */
-  isOver(calls: number): boolean {
-    if (calls !== this.calls) {
-      this.calls = calls;
-      this.since = this.now();
-    }
+  /** How many calls have come so far. */
+  note(calls: number): void {
+    if (calls === this.calls) return;
+    this.calls = calls;
+    this.since = this.now();
+  }
+
+  get isOver(): boolean {
     return this.leftMs <= 0;
   }
 
