@@ -63,7 +63,7 @@ export class Daemon {
 
   /** Waits until a descriptor is ready, a child has ended, a signal has come, or the time is over. */
   wait(fds: readonly number[], timeoutMs: number): Wakening {
-    const ready = poll([this.signals, ...fds].map((fd) => ({ fd, events: POLLIN })), timeoutMs);
+    const ready = poll([this.signals, ...fds].map((fd) => ({ fd, events: POLLIN })), Math.max(0, timeoutMs));
     return { ready, mustEnd: readSignals(this.signals).some((signal) => signal !== SIGCHLD) };
   }
 

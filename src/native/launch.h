@@ -379,7 +379,7 @@ static uint32_t milliseconds_since_boot(void) {
 /* Whether a worker takes a call soon: one that is about to run, or whose call is new. */
 static int is_worth_waiting(void) {
   struct slot slots[SLOTS];
-  long board = CALL4(openat, AT_FDCWD, BOARD_PATH, O_RDONLY | CLOSE_ON_EXEC, 0);
+  long board = CALL4(openat, AT_FDCWD, BOARD_PATH, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | CLOSE_ON_EXEC, 0);
   if (board < 0) return 0;
   long length = CALL3(read, board, slots, sizeof slots);
   CALL1(close, board);

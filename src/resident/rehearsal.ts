@@ -3,7 +3,8 @@
  * its memory before the first calls of a host, which would pay for that otherwise.
  *
  * Nothing can stay of it: the host and the container are network namespaces of its own, ledgers and leases are in a file
- * system that ends with its descriptor.
+ * system that ends with its descriptor. Threads of the runtime that begin meanwhile are in that host until they end, some
+ * seconds after their last work; it has no links by then.
  */
 import { endCall, ownProcessId, takeCall } from "../ffi/calls.ts";
 import { openDetachedTmpfs } from "../ffi/detached-tmpfs.ts";

@@ -32,8 +32,14 @@ export class Scoreboard {
   static open(): Scoreboard {
     removeFile(RESIDENT_BOARD);
     const fd = moveUp(openFile(RESIDENT_BOARD, O_RDWR | O_CREAT | O_EXCL));
-    allocateOnDisk(fd, BOARD_BYTES, RESIDENT_BOARD);
-    return new Scoreboard(fd);
+    try {
+      allocateOnDisk(fd, BOARD_BYTES, RESIDENT_BOARD);
+      return new Scoreboard(fd);
+    } catch (error) {
+      removeFile(RESIDENT_BOARD);
+      closeFile(fd);
+      throw error;
+    }
   }
 
   get isInPlace(): boolean {

@@ -5,6 +5,7 @@
 import { errorText } from "../cni/error.ts";
 import { Daemon } from "../daemon/daemon.ts";
 import type { Listener } from "../daemon/listener.ts";
+import { Pause } from "../daemon/pause.ts";
 import { tellManager } from "../daemon/notify.ts";
 import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
@@ -53,6 +54,7 @@ class Parent {
   private readonly idle: IdleLimit;
   private readonly count: WorkerCount;
   private obstacle = "";
+  private readonly pause = new Pause();
 
   constructor(
     private readonly daemon: Daemon,
@@ -64,7 +66,7 @@ class Parent {
     this.workers = new Workers(this.count, rehearsals ?? REHEARSALS);
     this.leases = new LeaseService(holdsLeases);
     this.idle = new IdleLimit(idleSeconds);
-    this.workers.serve(socket.fd);
+    this.beginServing();
   }
 
   run(): number {
@@ -134,14 +136,19 @@ class Parent {
 
   /** So that launchers find this resident, and what its workers do. */
   private keepListening(): void {
-    if (this.socket.isInPlace && this.workers.isBoardInPlace) return;
+    if ((this.socket.isInPlace && this.workers.isBoardInPlace) || this.pause.leftMs > 0) return;
     Bun.sleepSync(COURTESY_MS);
+    this.beginServing();
+  }
+
+  private beginServing(): void {
     try {
       if (!this.socket.isInPlace) this.listenAgain();
       this.workers.serve(this.socket.fd);
       this.watchSocket();
       this.obstacle = "";
     } catch (error) {
+      this.pause.begin(AGAIN_MS);
       const obstacle = errorText(error);
       if (obstacle !== this.obstacle) warn(`calls run by themselves: ${obstacle}`);
       this.obstacle = obstacle;

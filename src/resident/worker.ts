@@ -64,9 +64,8 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
     let isCall = false;
     board.setBusy();
     try {
-      isCall = serve(connection, streams, build, runCall);
+      isCall = serve(connection, streams, build, runCall, board);
     } finally {
-      if (isCall) board.countCall();
       board.setIdle();
       connection.close();
     }
@@ -109,7 +108,13 @@ function hasGrown(): boolean {
 }
 
 /** Returns whether somebody asked for something. */
-function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): boolean {
+function serve(
+  connection: Connection,
+  streams: Streams,
+  build: Uint8Array,
+  runCall: RunCall,
+  board: Slot,
+): boolean {
   const received = connection.receive();
   if (received === undefined) return false;
   const { message, descriptors } = received;
@@ -119,12 +124,11 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     const isOurs = Buffer.compare(request.build, build) === 0;
     const reason = isOurs ? differenceOfCaller(connection) : "build";
     const obstacle = reason ?? prepare(request, streams, descriptors[0]);
-    if (obstacle !== undefined) {
-      decline(connection, obstacle);
-    } else if (connection.send(plainMessage(READY))) {
-      takeCall({ id: () => idOf(connection), isGone: () => isGone(connection) });
-      run(connection, streams, request, runCall);
-    }
+    const isAnswered = obstacle === undefined ? connection.send(plainMessage(READY)) : decline(connection, obstacle);
+    if (isAnswered) board.countCall();
+    if (!isAnswered || obstacle !== undefined) return true;
+    takeCall({ id: () => idOf(connection), isGone: () => isGone(connection) });
+    run(connection, streams, request, runCall);
     return true;
   } finally {
     for (const fd of descriptors) closeFile(fd);
@@ -164,10 +168,10 @@ function isGone(connection: Connection): boolean {
 }
 
 /** Does not count a caller that is gone: it runs the call itself already, or was killed, and that may be the reason. */
-function decline(connection: Connection, reason: string): void {
-  if (connection.isGone) return;
+function decline(connection: Connection, reason: string): boolean {
+  if (connection.isGone) return false;
   counters.count(`${DECLINED_BECAUSE}${reason}`);
-  connection.send(plainMessage(DECLINED));
+  return connection.send(plainMessage(DECLINED));
 }
 
 /** Puts the caller's stdin, environment and directory in place of ours. Returns why the call is declined, or undefined. */
@@ -190,7 +194,7 @@ function run(connection: Connection, streams: Streams, { argv }: Request, runCal
     if (!(error instanceof LeftToCaller)) throw error;
   }
   const reason = reasonLeft();
-  if (reason !== undefined) return decline(connection, reason);
+  if (reason !== undefined) return void decline(connection, reason);
   counters.count(SERVED);
   const message = doneMessage(status, streams.written(1), streams.written(2));
   if (message !== undefined) return void connection.send(message);

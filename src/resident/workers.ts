@@ -53,8 +53,9 @@ export class Workers {
 
   /** From now on workers accept from this socket. Those that accept from another one end. */
   serve(listening: number): void {
+    const board = Scoreboard.open();
     this.retire();
-    this.board = Scoreboard.open();
+    this.board = board;
     this.listening = listening;
   }
 

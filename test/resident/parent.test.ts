@@ -73,7 +73,7 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
     await untilTrue(() => isWaiting(pid), Boolean);
   }
   await machine.sh(`until rm -f ${SOCKET} && mkdir ${SOCKET}; do :; done 2>/dev/null`);
-  await untilTrue(() => said, (all) => all.includes("cannot listen: "));
+  await untilTrue(() => said, (all) => all.includes("calls run by themselves: "));
   await untilTrue(() => isWaiting(pid), Boolean);
   await machine.sh(`until rmdir ${SOCKET}; do :; done 2>/dev/null`);
   await untilServed(machine);
@@ -85,7 +85,7 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
   await listening;
   const lines = said.split("\n"), again = `${SOCKET} was removed; the resident listens on a new one`;
   expect(lines.filter((line) => line !== `patchbay: ${again}`)).toEqual([
-    expect.stringMatching(/^patchbay: cannot listen: /),
+    expect.stringMatching(/^patchbay: calls run by themselves: /),
     "",
   ]);
   expect(lines.length).toBeGreaterThanOrEqual(5);

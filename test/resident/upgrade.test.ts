@@ -26,7 +26,7 @@ test("an upgrade: the resident goes on as the new file, as the same process, and
   await using machine = await openMachine();
   const own = `${folder}/own`;
   copyFileSync(PATCHBAY, own);
-  const resident = machine.start([own, "serve", "--rehearsals=0"]);
+  const resident = machine.start([own, "serve", "--workers=2", "--rehearsals=0"]);
   let said = "";
   const listening = (async () => {
     for await (const chunk of resident.stderr) said += new TextDecoder().decode(chunk);

@@ -126,7 +126,9 @@ export const cnitoolGcCommand: Command = {
   options: runtimeOptions,
   notes: "The result cache also has attachments of other engines, when they use the same network name.\n",
   run(given) {
-    collectGarbage(runtimeOf(given), networkOf(given), "uncached", (stale) => stale.forEach(tellDeletion));
+    const runtime = runtimeOf(given), network = networkOf(given);
+    examineRecords(runtime, () => attachmentsToNetwork(runtime, network.name).map(({ recorded }) => recorded));
+    collectGarbage(runtime, network, "uncached", (stale) => stale.forEach(tellDeletion));
     return 0;
   },
 };
