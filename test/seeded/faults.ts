@@ -603,7 +603,7 @@ const contract: Fault[] = [
   },
   {
     file: "src/contract/failures.ts",
-    find: "if (error instanceof LeftToCaller) throw error;",
+    find: "if (error instanceof LeftToCaller || reasonLeft() !== undefined) throw error;",
     replace: "",
     tests: ["test/runtime/cli/printed.test.ts"],
   },
