@@ -105,6 +105,13 @@ export function readAt(fd: number, target: Uint8Array, offset: number): number {
   return Number(pread(fd, target, target.length, offset));
 }
 
+/** Writes once, and leaves the position where it is. Returns how much was written, or a negative number (errno(3)). */
+export function writeAt(fd: number, bytes: Uint8Array, offset: number): number {
+  pwrite ??= bind({ pwrite: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } }).pwrite;
+  return Number(pwrite(fd, bytes, bytes.length, offset));
+}
+
+let pwrite: typeof pread;
 let pread: ((fd: number, target: Uint8Array, length: number, offset: number) => number | bigint) | undefined;
 
 function collect(

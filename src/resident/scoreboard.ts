@@ -9,22 +9,31 @@
 import { RESIDENT_BOARD } from "../engine/state-directory.ts";
 import { millisecondsSinceBoot } from "../ffi/clock.ts";
 import { moveUp } from "../ffi/descriptors.ts";
-import { closeFile, idAt, identify, O_CREAT, O_EXCL, O_RDWR, openFile, removeFile } from "../ffi/files.ts";
-import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
+import {
+  closeFile,
+  idAt,
+  identify,
+  O_CREAT,
+  O_EXCL,
+  O_RDWR,
+  openFile,
+  readAt,
+  removeFile,
+  writeAt,
+} from "../ffi/files.ts";
+import { allocateOnDisk } from "../ffi/memory.ts";
 
 const SLOTS = 128, NUMBERS_IN_SLOT = 4, PROCESS = 0, SINCE = 1, CALLS = 2;
-const BOARD_BYTES = SLOTS * NUMBERS_IN_SLOT * 4;
+const SLOT_BYTES = NUMBERS_IN_SLOT * 4, BOARD_BYTES = SLOTS * SLOT_BYTES;
 
 /** The parent's. */
 export class Scoreboard {
-  private readonly numbers: Uint32Array;
   private readonly id: string;
   private readonly free = Array.from({ length: SLOTS }, (_, slot) => SLOTS - 1 - slot);
   /** Of workers that have ended. */
   private callsBefore = 0;
 
   private constructor(readonly fd: number) {
-    this.numbers = map(fd);
     this.id = identify(fd).id;
   }
 
@@ -53,55 +62,63 @@ export class Scoreboard {
   }
 
   freeSlot(slot: number): void {
-    const at = slot * NUMBERS_IN_SLOT;
-    this.callsBefore += this.numbers[at + CALLS]!;
-    this.numbers.fill(0, at, at + NUMBERS_IN_SLOT);
+    this.callsBefore += this.numbers()[slot * NUMBERS_IN_SLOT + CALLS]!;
+    writeAt(this.fd, new Uint8Array(SLOT_BYTES), slot * SLOT_BYTES);
     this.free.push(slot);
   }
 
   isReady(slot: number): boolean {
-    return this.numbers[slot * NUMBERS_IN_SLOT + PROCESS] !== 0;
+    return this.numbers()[slot * NUMBERS_IN_SLOT + PROCESS] !== 0;
   }
 
   /** How many calls have been taken. */
   get calls(): number {
+    const numbers = this.numbers();
     let sum = this.callsBefore;
-    for (let at = CALLS; at < this.numbers.length; at += NUMBERS_IN_SLOT) sum += this.numbers[at]!;
+    for (let at = CALLS; at < numbers.length; at += NUMBERS_IN_SLOT) sum += numbers[at]!;
     return sum;
   }
 
-  /** What is mapped stays: workers of before may still end. */
   close(): void {
     if (this.isInPlace) removeFile(RESIDENT_BOARD);
     closeFile(this.fd);
+  }
+
+  private numbers(): Uint32Array {
+    const numbers = new Uint32Array(SLOTS * NUMBERS_IN_SLOT);
+    readAt(this.fd, new Uint8Array(numbers.buffer), 0);
+    return numbers;
   }
 }
 
 /** A worker's own slot. */
 export class Slot {
-  private readonly numbers: Uint32Array;
+  private readonly numbers = new Uint32Array(NUMBERS_IN_SLOT);
 
-  constructor(board: number, slot: number) {
-    this.numbers = map(board).subarray(slot * NUMBERS_IN_SLOT, (slot + 1) * NUMBERS_IN_SLOT);
-  }
+  constructor(private readonly board: number, private readonly slot: number) {}
 
   ready(): void {
     this.numbers[PROCESS] = process.pid;
+    this.write();
   }
 
   setBusy(): void {
     this.numbers[SINCE] = Math.max(1, millisecondsSinceBoot());
+    this.write();
   }
 
   setIdle(): void {
     this.numbers[SINCE] = 0;
+    this.write();
   }
 
+  /** Shown with the next change. */
   countCall(): void {
     this.numbers[CALLS]!++;
   }
-}
 
-function map(fd: number): Uint32Array {
-  return new Uint32Array(mapShared(fd, BOARD_BYTES, RESIDENT_BOARD));
+  /** Not through a mapping: whoever cuts the file off would kill everybody who has it mapped. */
+  private write(): void {
+    writeAt(this.board, new Uint8Array(this.numbers.buffer), this.slot * SLOT_BYTES);
+  }
 }

@@ -38,7 +38,9 @@ const noNetns = { CNI_NETNS: undefined };
 const loseLedger = async (machine: Machine) => void await machine.sh("rm -r /run/patchbay");
 /** Applies the edit to every ledger file; there must be one. */
 const editLedger = (edit: string) => async (machine: Machine) =>
-  void await machine.sh(`for file in $(find /run/patchbay -type f); do ${edit}; done; test -n "$file"`);
+  void await machine.sh(
+    `for file in $(find /run/patchbay -type f ! -name 'serve~*'); do ${edit}; done; test -n "$file"`,
+  );
 const loseNetns = async (machine: Machine, { name }: Container) => void await machine.sh(`ip netns del ${name}`);
 const plainFile = async (machine: Machine, { name }: Container) =>
   void await machine.sh(`ip netns del ${name}; touch /run/netns/${name}`);
