@@ -97,7 +97,7 @@ for (const [name, add, reason] of lost) {
     expect(await add())
       .toEqual({ code: 1, stdout: "", stderr: `patchbay: cannot answer: write stdout: ${reason}\n` });
     expect(await isUp()).toBe(false);
-    expect(await machine.sh("find /run/patchbay -type f 2>/dev/null || true")).toBe("");
+    expect(await machine.sh("find /run/patchbay -type f ! -name 'serve~*' 2>/dev/null || true")).toBe("");
   });
 }
 

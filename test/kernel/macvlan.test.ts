@@ -156,7 +156,7 @@ macvlanTest("DEL finds the link of an ADD that was killed before it had its name
   await machine.sh("ip link add eth0 type veth peer name eth1");
   await net.add(container);
   // Before Linux 6.15 it is born under this name, because the host has an eth0.
-  const ledger = await machine.sh("cat $(find /run/patchbay -type f)");
+  const ledger = await machine.sh("cat $(find /run/patchbay -type f ! -name 'serve~*')");
   const birthName = ledger.match(/"birthName":"(veth[0-9a-f]{8})"/)?.[1];
   await machine.sh(`ip link set eth0 down; ip link set eth0 name ${birthName}`, { in: container });
   await net.del(container);

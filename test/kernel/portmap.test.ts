@@ -596,7 +596,9 @@ test("what is wrong is refused with the key and the value, and nothing is change
   }
   const { json } = await portmap(machine).call("ADD", container, { conf: { prevResult: undefined } });
   expect([json.code, json.msg]).toEqual([7, "must be called as chained plugin"]);
-  expect(await machine.sh("nft list ruleset; find /run/patchbay -type f 2>/dev/null || true")).toBe("");
+  expect(await machine.sh("nft list ruleset; find /run/patchbay -type f ! -name 'serve~*' 2>/dev/null || true")).toBe(
+    "",
+  );
   // Said twice, and for one family in another way, it is one.
   const again = mapped(tcp(80), tcp(80), tcp(80, 80, { hostIP: "0.0.0.0" }));
   const nft = portmap(machine, { backend: "nftables" });

@@ -101,7 +101,7 @@ nft list ruleset | grep -q patchbay_ && nft -s list ruleset | sed -n "/patchbay_
 tc qdisc show | grep -v noqueue || true`;
 /** A plugin's own files, such as the address given out last, are not left over from an attachment. */
 const files =
-  "find /run/patchbay /run/cni /var/lib/cni -type f 2>/dev/null | grep -v -e last_reserved -e /lock -e '/\\.' | sort || true";
+  "find /run/patchbay /run/cni /var/lib/cni -type f ! -name 'serve~*' 2>/dev/null | grep -v -e last_reserved -e /lock -e '/\\.' | sort || true";
 const texts = `for file in $(${files}); do echo "== $file"; cat $file; echo; done`;
 
 const whatIs = ({ netnsPath }: Container) =>
