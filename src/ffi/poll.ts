@@ -56,6 +56,7 @@ export class SharedWait {
     return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, 0)));
   }
 
+  /** Waits until one is. */
   next(): number {
     return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, -1)))!;
   }

@@ -32,6 +32,7 @@ export class Scoreboard {
   private readonly free = Array.from({ length: SLOTS }, (_, slot) => SLOTS - 1 - slot);
   /** Of workers that have ended. */
   private callsBefore = 0;
+  private isClosed = false;
 
   private constructor(readonly fd: number) {
     this.id = identify(fd).id;
@@ -61,7 +62,9 @@ export class Scoreboard {
     return slot;
   }
 
+  /** A worker may end after its board was closed, and the descriptor's number is another file's by then. */
   freeSlot(slot: number): void {
+    if (this.isClosed) return;
     this.callsBefore += this.numbers()[slot * NUMBERS_IN_SLOT + CALLS]!;
     writeAt(this.fd, new Uint8Array(SLOT_BYTES), slot * SLOT_BYTES);
     this.free.push(slot);
@@ -81,6 +84,7 @@ export class Scoreboard {
 
   close(): void {
     if (this.isInPlace) removeFile(RESIDENT_BOARD);
+    this.isClosed = true;
     closeFile(this.fd);
   }
 

@@ -76,6 +76,7 @@ export class Workers {
     this.board = undefined;
   }
 
+  /** A worker has said that calls wait. */
   noteQueue(): void {
     const words = new Uint8Array(4096);
     while (Number(libc.read(this.queuePipe[0], words, words.length)) > 0);

@@ -1,6 +1,6 @@
 /**
- * What a new worker attaches and detaches for practice: nobody sees anything of it, nothing stays, and calls that come
- * meanwhile are served on the real host.
+ * What a new worker attaches and detaches for practice: nothing of it stays, and calls that come meanwhile are served on
+ * the real host.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
@@ -32,7 +32,7 @@ async function untilIdle(worker: number): Promise<void> {
 
 const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
-test("so many times, in namespaces and files that nobody sees; then the worker is as one that rehearses nothing", async () => {
+test("so many times, in namespaces and files of its own; then the worker is as one that rehearses nothing", async () => {
   await using machine = await openMachine();
   const moment = await quietMoment(machine);
   const one = await startRehearsing(machine, 0);

@@ -145,8 +145,19 @@ test("a resident of its own takes its socket along", async () => {
 test("a board that is removed is made again", async () => {
   await using machine = await openMachine();
   const resident: Resident = await startResident(machine);
+  const before = childrenOf(resident.pid), trace = ["-f", "-qq", "-e", "trace=pwrite64", "-o", "/run/trace"];
+  const tracer = machine.start(["strace", ...trace, "-p", String(resident.pid)]);
+  await untilTrue(
+    () => readFileSync(`/proc/${resident.pid}/status`, "utf8"),
+    (text) => /TracerPid:\t[1-9]/.test(text),
+  );
   await machine.sh("rm /run/patchbay/serve~board");
   await untilTrue(() => readyWorkersOf(resident.pid), (count) => count === 2);
+  await untilTrue(() => childrenOf(resident.pid), (now) => before.every((pid) => !now.includes(pid)));
+  tracer.kill("SIGTERM");
+  await tracer.exited;
+  // The number of the old board's descriptor is another file's by then.
+  expect(await machine.sh(`grep -c '^${resident.pid} .*pwrite64(' /run/trace || true`)).toBe("0\n");
   await untilTrue(() => callOf(machine), ({ ranBy }) => ranBy === "resident");
   resident.kill("SIGKILL");
   await resident.exited;
