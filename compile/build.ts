@@ -89,6 +89,32 @@ type Imports = Map<string, string[]>;
 const BESIDE_PLUGINS =
   /^src\/(runtime|podman|netavark|podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
 
+/** What most calls of plugins load some of: `ADD` and `DEL`, on a host with nf_tables. */
+const OFTEN = [
+  "src/engine/verbs/del.ts",
+  ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local", "meta/firewall", "meta/portmap", "meta/tuning"]
+    .map((plugin) => `src/plugins/${plugin}/${plugin.slice(plugin.indexOf("/") + 1)}.ts`),
+  "src/ffi/netlink/route/remove-link.ts",
+  "src/firewalld/client.ts",
+  "src/iptables/nft-table.ts",
+  "src/resources/packets/masquerade/masquerade.ts",
+  ...["firewall", "masquerade", "port-mappings"].map((theme) => `src/resources/packets/${theme}/iptables.ts`),
+];
+
+/** The same of the runtime, with `add` and `del`. */
+const OFTEN_BY_RUNTIME = [
+  ...OFTEN,
+  "src/engine/verbs/add.ts",
+  "src/ffi/signals.ts",
+  "src/podman/call-of-driver.ts",
+  "src/resources/host-ports/rivals.ts",
+  "src/resources/packets/port-mappings/nft-elements.ts",
+  ...["commands/add", "commands/del", "answered-add", "interruptible", "misspelling-warnings"]
+    .map((name) => `src/runtime/cli/${name}.ts`),
+  "src/runtime/container-networks.ts",
+  "src/runtime/idle-warnings.ts",
+];
+
 /** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and returns its path. */
 function flattened(temporary: string, architecture: Architecture): string {
   const bundle = join(temporary, "bundle.js"),
@@ -101,8 +127,9 @@ function flattened(temporary: string, architecture: Architecture): string {
     temporary,
   );
   const imports = readImports(metafile);
-  const program = (mayLoad: Target["mayLoad"], ...roots: string[]): Target => ({
+  const program = (mayLoad: Target["mayLoad"], often: readonly string[], ...roots: string[]): Target => ({
     eager: loadingOrder([...roots, "src/main.ts"], imports),
+    often: new Set(loadingOrder(often, imports)),
     mayLoad,
   });
   const targets = [
@@ -110,6 +137,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       names: pluginNames,
       ...program(
         (path) => !BESIDE_PLUGINS.test(path),
+        OFTEN,
         "src/engine/exec-plugin.ts",
         "src/engine/verbs/add.ts",
       ),
@@ -118,6 +146,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       names: ["netavark"],
       ...program(
         () => true,
+        OFTEN,
         "src/netavark/program/command-line.ts",
         "src/netavark/program/setup-teardown.ts",
         "src/engine/verbs/add.ts",
@@ -125,7 +154,7 @@ function flattened(temporary: string, architecture: Architecture): string {
         "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",
       ),
     },
-    program(() => true, "src/runtime/cli/command-line.ts"),
+    program(() => true, OFTEN_BY_RUNTIME, "src/runtime/cli/command-line.ts"),
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;

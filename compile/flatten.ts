@@ -6,8 +6,8 @@
  * a plugin one of its few milliseconds, and more with every new plugin (docs/decisions/0009-programs-by-name.md).
  *
  * This splits the binary into several programs by the name it is called by. Modules that such a program always loads run
- * straight through; all others, functions included, go into one function that is called when the first of them is
- * needed. Throws at anything in the bundle that it does not know.
+ * straight through. What it often loads, functions included, goes into one function that is called when the first of it
+ * is needed, and all the rest into another one within that. Throws at anything in the bundle that it does not know.
  */
 import type { AnyNode } from "acorn";
 import { loaderCalled, loaderRequired, type Module, readModules, unknown, visit } from "./bundle.ts";
@@ -18,6 +18,8 @@ export interface Target {
   names?: readonly string[];
   /** What it always loads, by path from the root, in the order of loading; the entry is the last. */
   eager: readonly string[];
+  /** What it often loads, each module with what it imports. */
+  often?: ReadonlySet<string>;
   /** Whether it can come to load the module at all. */
   mayLoad(path: string): boolean;
 }
@@ -47,52 +49,79 @@ interface Edit {
 
 class Program {
   readonly #bundle: string;
-  /** Modules that run straight through, in the order of loading. */
-  readonly #straight: readonly Module[];
-  /** Modules that are loaded when they are needed. */
-  readonly #later: readonly Module[];
+  /** Modules that run straight through, in the order of loading; what is often loaded; the rest. */
+  readonly #levels: readonly (readonly Module[])[];
+  readonly #levelOf: ReadonlyMap<Module, number>;
   readonly #byLoader: ReadonlyMap<string | undefined, Module>;
   /** Modules of which a `require` wants an answer. */
   readonly #required = new Set<Module>();
-  /** Names of later modules that code which runs straight through uses. */
-  readonly #outside: string[] = [];
-  /** Names that later modules share. */
-  readonly #between: string[] = [];
+  /** The names that modules share, by the level whose function declares them. */
+  readonly #shared: readonly string[][];
 
-  constructor(bundle: string, all: readonly Module[], { eager, mayLoad }: Target) {
+  constructor(bundle: string, all: readonly Module[], { eager, often, mayLoad }: Target) {
     this.#bundle = bundle;
     const modules = all.filter(({ path }) => mayLoad(path));
     const byPath = new Map(modules.map((module) => [module.path, module]));
     // Modules of constants and types only leave no trace in the bundle.
-    this.#straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
-    this.#later = modules.filter((module) => !this.#isStraight(module));
+    const straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
+    const later = modules.filter((module) => !straight.includes(module));
+    const isOften = ({ path }: Module) => often?.has(path) ?? true;
+    this.#levels = [straight, later.filter(isOften), later.filter((module) => !isOften(module))];
+    this.#levelOf = new Map(this.#levels.flatMap((modules, level) => modules.map((module) => [module, level])));
     this.#byLoader = new Map(modules.map((module) => [module.loader, module]));
+    this.#shared = this.#levels.map(() => []);
   }
 
   /** The program, as the body of a function. */
   body(): string {
-    const straightText = this.#straight.map((module) => this.#writeStraight(module));
-    const laterText = this.#later.map((module) => this.#writeLater(module));
-    const answers = (modules: readonly Module[]) => modules.filter((module) => this.#required.has(module));
-    const called = this.#later.filter(({ loader }) => this.#straight.some(({ mentions }) => mentions.has(loader!)));
-    const reached = [...called.map(({ loader }) => loader!), ...answers(this.#later).map(answerOf)];
+    const [straight, ...later] = this.#levels.map((modules) => modules.map((module) => this.#writeModule(module)));
+    const within = later.reduceRight((inner, texts, index) => this.#writeLevel(index + 1, texts, inner), "");
+    return lines([...straight!.slice(0, -1), ...this.#answersOf(0), this.#names(0), within, ...straight!.slice(-1)]);
+  }
+
+  /** `inner`: the levels within. Its function returns what outer levels call, and the way to the next level. */
+  #writeLevel(level: number, texts: readonly string[], inner: string): string {
+    const outer = this.#levels.slice(0, level).flat();
+    const isCalled = ({ loader }: Module) => outer.some(({ mentions }) => mentions.has(loader!));
+    const reached = [
+      ...this.#levels[level]!.filter(isCalled).map(({ loader }) => loader!),
+      ...this.#requiredIn(level).map(answerOf),
+      ...inner === "" ? [] : [`__level${level + 1}`],
+    ];
     return lines([
-      ...straightText.slice(0, -1),
-      ...answers(this.#straight).map((module) => this.#writeAnswer(module)),
-      `var ${["__loaded", ...this.#outside].join(", ")};`,
-      `function __rest() { return __loaded ??= __all(); }`,
-      `function __all() {`,
-      this.#between.length > 0 && `var ${this.#between.join(", ")};`,
-      ...laterText,
-      ...answers(this.#later).map((module) => this.#writeAnswer(module)),
+      `var __loaded${level};`,
+      `function __level${level}() { return __loaded${level} ??= __load${level}(); }`,
+      `function __load${level}() {`,
+      this.#names(level),
+      ...texts,
+      ...this.#answersOf(level),
+      inner,
       `return { ${reached.join(", ")} };`,
       `}`,
-      ...straightText.slice(-1),
     ]);
   }
 
+  #names(level: number): string {
+    const names = this.#shared[level]!;
+    return names.length > 0 ? `var ${names.join(", ")};` : "";
+  }
+
+  #requiredIn(level: number): Module[] {
+    return this.#levels[level]!.filter((module) => this.#required.has(module));
+  }
+
+  #answersOf(level: number): string[] {
+    return this.#requiredIn(level).map((module) => this.#writeAnswer(module));
+  }
+
   #isStraight(module: Module): boolean {
-    return this.#straight.includes(module);
+    return this.#levelOf.get(module) === 0;
+  }
+
+  #writeModule(module: Module): string {
+    return this.#isStraight(module) || module.loader === undefined
+      ? this.#writeStraight(module)
+      : this.#writeLater(module);
   }
 
   #writeStraight(module: Module): string {
@@ -107,7 +136,6 @@ class Program {
   }
 
   #writeLater(module: Module): string {
-    if (module.loader === undefined) return this.#writeStraight(module);
     const own: string[] = [];
     for (const declared of module.functions) {
       const { start, id } = declared, text = this.#write(declared, module);
@@ -120,7 +148,7 @@ class Program {
       else if (!isShared) own.push(`var ${name};`);
     }
     const done = `is_${module.loader}`;
-    this.#between.push(done);
+    this.#shared[this.#levelOf.get(module)!]!.push(done);
     return lines([
       `function ${module.loader}() {`,
       `if (${done}) return;`,
@@ -133,12 +161,11 @@ class Program {
 
   /** Whether other modules use the name; then it stands outside of the function that loads its module. */
   #share(name: string, module: Module): boolean {
-    if (this.#straight.some(({ mentions }) => mentions.has(name))) this.#outside.push(name);
-    else if (
-      [...module.exported.values()].includes(name) ||
-      this.#later.some((other) => other !== module && other.mentions.has(name))
-    ) this.#between.push(name);
-    else return false;
+    const own = this.#levelOf.get(module)!, isExported = [...module.exported.values()].includes(name);
+    const uses = (other: Module) => other !== module && other.mentions.has(name);
+    const first = this.#levels.findIndex((modules) => modules.some(uses));
+    if (first < 0 && !isExported) return false;
+    this.#shared[first < 0 ? own : Math.min(first, own)]!.push(name);
     return true;
   }
 
@@ -193,9 +220,13 @@ class Program {
     return { start, end, text: `${this.#reach(module, within)}${answerOf(module)}()` };
   }
 
-  /** The prefix by which code of `within` reaches functions inside `__all`. */
+  /** The prefix by which code of `within` reaches functions of an inner level. */
   #reach(module: Module, within: Module): string {
-    return this.#isStraight(within) && !this.#isStraight(module) ? "__rest()." : "";
+    const levels = this.#levels.keys().toArray().slice(
+      this.#levelOf.get(within)! + 1,
+      this.#levelOf.get(module)! + 1,
+    );
+    return levels.map((level) => `__level${level}().`).join("");
   }
 }
 

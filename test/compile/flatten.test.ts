@@ -69,25 +69,56 @@ async function run(program: string, argv0: string): Promise<string> {
 
 const target = (names: string[] | undefined, ...eager: string[]): Target => ({
   names,
+  often,
   eager: ["say.ts", "early.ts", ...eager, "main.ts"],
   mayLoad: (path) => names === undefined || path !== "cli.ts",
 });
 
-test("flatten() keeps what a program does, wherever the line is drawn", async () => {
-  const text = await bundle("kept");
-  const drawn = [
-    { eager: [], loaded: "", late: "late, e212, twin, " },
-    { eager: ["shared.ts"], loaded: "", late: "late, e212, twin, " },
-    { eager: ["shared.ts", "late.ts"], loaded: "late, ", late: "e212, twin, " },
-    { eager: ["shared.ts", "twin.ts"], loaded: "twin, ", late: "late, e212, " },
-    { eager: ["shared.ts", "late.ts", "twin.ts"], loaded: "late, twin, ", late: "e212, " },
-  ];
-  for (const { eager, loaded, late } of drawn) {
-    const program = flatten(text, [target(["late", "plain"], ...eager), target(undefined, ...eager)]);
-    expect(program).not.toContain("__esm(");
-    expect(await run(program, "plain")).toBe(`early, ${loaded}main, no cli\n`);
-    expect(await run(program, "late")).toBe(`early, ${loaded}main, ${late}twin2function, twin2, back, no cli\n`);
-  }
+let often: Target["often"];
+
+test.each<{ paths?: string[] }>([
+  {},
+  { paths: [] },
+  { paths: ["late.ts", "shared.ts"] },
+  { paths: ["twin.ts", "shared.ts"] },
+  { paths: ["shared.ts"] },
+])(
+  "flatten() keeps what a program does, wherever the lines are drawn: often %j",
+  async ({ paths }) => {
+    often = paths && new Set(paths);
+    const text = await bundle(`kept-${paths}`);
+    const drawn = [
+      { eager: [], loaded: "", late: "late, e212, twin, " },
+      { eager: ["shared.ts"], loaded: "", late: "late, e212, twin, " },
+      { eager: ["shared.ts", "late.ts"], loaded: "late, ", late: "e212, twin, " },
+      { eager: ["shared.ts", "twin.ts"], loaded: "twin, ", late: "late, e212, " },
+      { eager: ["shared.ts", "late.ts", "twin.ts"], loaded: "late, twin, ", late: "e212, " },
+    ];
+    for (const { eager, loaded, late } of drawn) {
+      const program = flatten(text, [target(["late", "plain"], ...eager), target(undefined, ...eager)]);
+      expect(program).not.toContain("__esm(");
+      expect(await run(program, "plain")).toBe(`early, ${loaded}main, no cli\n`);
+      expect(await run(program, "late")).toBe(`early, ${loaded}main, ${late}twin2function, twin2, back, no cli\n`);
+    }
+  },
+  300_000,
+);
+
+test("flatten() makes the functions of what is seldom loaded only then", async () => {
+  const text = await bundle("levels");
+  const made = (words: Target["often"]) => {
+    often = words;
+    return flatten(text, [target(["late"]), target(undefined)]).replaceAll(
+      /function __load(\d)\(\) \{/g,
+      (head, level) => `${head} say("level ${level}");`,
+    );
+  };
+  const rest = "late, e212, twin, twin2function, twin2, back, no cli\n";
+  expect(await run(made(new Set(["late.ts", "shared.ts"])), "late"))
+    .toBe(`early, main, level 1, ${rest.replace("twin,", "level 2, twin,")}`);
+  expect(await run(made(undefined), "late")).toBe(`early, main, level 1, ${rest}`);
+  expect(await run(made(new Set()), "none")).toBe("early, main, level 1, level 2, cli, ran\n");
+  often = undefined;
 }, 300_000);
 
 test("flatten() gives each name its program, and leaves out what that cannot come to", async () => {
