@@ -5,6 +5,7 @@
  * `iptables` is a link to one of two programs: xtables-nft-multi writes nf_tables, xtables-legacy-multi (before 1.8:
  * xtables-multi) writes the older kernel tables.
  */
+import { forgetAfterCall } from "../ffi/calls.ts";
 import { EACCES, isErrno } from "../ffi/errno.ts";
 import { readTextFile } from "../ffi/files.ts";
 import { fileId, findInPath } from "../ffi/find-in-path.ts";
@@ -12,9 +13,20 @@ import type { Family } from "./rule.ts";
 
 type TablesForm = "nft" | "legacy";
 
+/** A chain asks some ten times. */
+let found: { readonly path: string | undefined; form?: TablesForm } | undefined;
+forgetAfterCall(() => (found = undefined));
+
+/** The path of the host's iptables; undefined when there is none. Looked for once in a call. */
+export function hostIptables(): string | undefined {
+  found ??= { path: findInPath("iptables") };
+  return found.path;
+}
+
 /** Whether the host's iptables writes the older kernel tables. */
 export function isLegacyHost(): boolean {
-  return tablesForm(findInPath("iptables")) === "legacy";
+  const path = hostIptables();
+  return (found!.form ??= tablesForm(path)) === "legacy";
 }
 
 /**

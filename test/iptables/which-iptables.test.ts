@@ -3,9 +3,10 @@ import { afterAll, expect, test } from "bun:test";
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { endCall } from "../../src/ffi/calls.ts";
 import { findInPath } from "../../src/ffi/find-in-path.ts";
 import { whyNoTools } from "../../src/iptables/legacy-table.ts";
-import { tablesForm } from "../../src/iptables/which-iptables.ts";
+import { hostIptables, isLegacyHost, tablesForm } from "../../src/iptables/which-iptables.ts";
 import { chooseNatBackend } from "../../src/resources/packets/shared/nat-backend.ts";
 
 const root = mkdtempSync(join(tmpdir(), "patchbay-xtables-"));
@@ -28,6 +29,7 @@ function withPath<T>(path: string | undefined, work: () => T): T {
     return work();
   } finally {
     process.env.PATH = before;
+    endCall();
   }
 }
 
@@ -79,6 +81,22 @@ test("the backend is what is configured, else iptables where there is one", () =
     backend: "nftables",
     why: "no iptables in PATH",
   });
+});
+
+test("what is found counts for the whole call, and for no other", () => {
+  const { "Debian, nft": nft, "before 1.8": legacy } = layouts, first = `${root}/changing`;
+  symlinkSync(nft!.path, first);
+  process.env.PATH = first;
+  const asked = () => [hostIptables(), isLegacyHost()];
+  expect(asked()).toEqual([`${first}/iptables`, false]);
+  rmSync(first);
+  symlinkSync(legacy!.path, first);
+  expect(asked()).toEqual([`${first}/iptables`, false]);
+  endCall();
+  expect(asked()).toEqual([`${first}/iptables`, true]);
+  process.env.PATH = legacy!.path;
+  endCall();
+  expect(asked()).toEqual([`${legacy!.path}/iptables`, true]);
 });
 
 test("the older tables need iptables-save and iptables-restore, of the older form where both are there", () => {

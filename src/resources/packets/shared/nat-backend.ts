@@ -5,7 +5,7 @@
  * "ipmasq-backend-detection").
  */
 import { note } from "../../../contract/trace.ts";
-import { findInPath } from "../../../ffi/find-in-path.ts";
+import { hostIptables } from "../../../iptables/which-iptables.ts";
 
 export type NatBackend = "nftables" | "iptables";
 
@@ -23,7 +23,7 @@ export function chooseNatBackend(configured?: NatBackend | "", what = "masquerad
 
 function choose(configured: NatBackend | "" | undefined): ChosenBackend {
   if (configured) return { backend: configured, why: "configured" };
-  const path = findInPath("iptables");
+  const path = hostIptables();
   if (path !== undefined) return { backend: "iptables", why: `found ${path}` };
   return { backend: "nftables", why: "no iptables in PATH" };
 }
