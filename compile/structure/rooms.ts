@@ -47,7 +47,7 @@ export const rooms: readonly Room[] = [
       "plugins/table.ts",
       "contract",
       "daemon",
-      "firewalld/bus.ts",
+      "firewalld/client.ts",
       "iptables",
       "ffi",
       "cni",

@@ -77,9 +77,9 @@ export type Awaited =
   | "delegate"
   | "duplicate address detection"
   | "SELinux"
-  | "bus"
+  | "firewalld"
   | "legacy iptables"
-  | "netavark's lock";
+  | "aardvark-dns";
 
 /** Addresses from `start` to `end` inclusive. */
 export interface AddressSpan {

@@ -44,13 +44,16 @@ export function reasonLeft(): string | undefined {
   return leftBecause;
 }
 
+/** A worker of a resident waits no longer for a program of somebody else. */
+export const BRIEF_WAIT_MS = 10;
+
 /**
- * Call this before waiting for a program of somebody else. An ADD that may wait is declined before it begins. The other
+ * Call this before waiting for a program of somebody else, at most `patienceMs`. An ADD that may wait is declined before it begins. The other
  * verbs may meet what an ADD with another configuration has made; what they have done by then is not undone, because they
  * can be repeated, as after a kill.
  */
-export function leaveBeforeWaiting(awaited: string): void {
-  if (isHandedOver()) leaveToCaller(awaited);
+export function leaveBeforeWaiting(awaited: string, patienceMs = Infinity): void {
+  if (isHandedOver() && patienceMs > BRIEF_WAIT_MS) leaveToCaller(awaited);
 }
 
 export function isHandedOver(): boolean {

@@ -3,6 +3,7 @@
  * file, open file description locks (fcntl(2)) for ranges of bytes. Both belong to the descriptor, so they also hold
  * between two users in one process.
  */
+import { leaveBeforeWaiting } from "./calls.ts";
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { heedInterruption } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "./libc.ts";
@@ -149,7 +150,10 @@ export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
   makeDirectories(directory, 0o755);
   const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
   try {
-    lockExclusive(fd, directory);
+    if (!tryLockExclusive(fd)) {
+      leaveBeforeWaiting("netavark's lock");
+      lockExclusive(fd, directory);
+    }
     return work();
   } finally {
     closeFile(fd);

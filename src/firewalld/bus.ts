@@ -2,7 +2,7 @@
  * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
  * Protocol", "Authentication Protocol").
  */
-import { leaveBeforeWaiting } from "../ffi/calls.ts";
+import { BRIEF_WAIT_MS, isHandedOver, leaveBeforeWaiting } from "../ffi/calls.ts";
 import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, isErrno, SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
@@ -60,7 +60,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
   const incoming = new Incoming(fd, patienceMs);
   let serial = 0;
   try {
-    leaveBeforeWaiting("bus");
+    leaveBeforeWaiting("bus", patienceMs);
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
@@ -100,9 +100,13 @@ function connect(addresses: string, patienceMs: number): number | undefined {
     const [, kind, name] = /^unix:(?:.*,)?(path|abstract)=([^,]*)/.exec(address) ?? [];
     if (name === undefined) continue;
     try {
-      return connectTo((kind === "path" ? "" : "\0") + decodeURIComponent(name), patienceMs, SOCK_STREAM, address);
+      const path = (kind === "path" ? "" : "\0") + decodeURIComponent(name);
+      return connectTo(path, isHandedOver() ? Math.min(patienceMs, BRIEF_WAIT_MS) : patienceMs, SOCK_STREAM, address);
     } catch (error) {
-      if (isErrno(error, ETIMEDOUT)) throw noAnswer(patienceMs);
+      if (isErrno(error, ETIMEDOUT)) {
+        leaveBeforeWaiting("bus", patienceMs);
+        throw noAnswer(patienceMs);
+      }
       if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;
     }
   }

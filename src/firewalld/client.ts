@@ -2,7 +2,7 @@
  * firewalld's D-Bus interface (firewalld.dbus(5)), and a part of it by itself: addresses as sources of a zone. Changes last
  * until firewalld is reloaded.
  */
-import { forgetAfterCall } from "../ffi/calls.ts";
+import { BRIEF_WAIT_MS, forgetAfterCall } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Bus, type BusReply, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
 import { bare, type Value } from "./marshal.ts";
@@ -24,12 +24,26 @@ export function whyNotRunning(): string | undefined {
 /** A bus that refuses the question, or does not answer, counts as no bus. */
 function askWhyNotRunning(): string | undefined {
   try {
-    const runs = withBus((bus) => bus.call(nameHasOwner, [SERVICE]) === true, QUESTION_PATIENCE_MS);
-    return runs ? undefined : "firewalld does not run";
+    return reasonWithin(QUESTION_PATIENCE_MS);
   } catch (error) {
     const reason = `firewalld counts as not running: ${(error as Error).message}`;
     warn(reason);
     return reason;
+  }
+}
+
+function reasonWithin(patienceMs: number): string | undefined {
+  const runs = withBus((bus) => bus.call(nameHasOwner, [SERVICE]), patienceMs);
+  return runs === true ? undefined : "firewalld does not run";
+}
+
+/** False when the bus says at once that firewalld does not run, or there is no bus: then the call does not ask again. */
+export function mayRun(): boolean {
+  try {
+    answered ??= { reason: reasonWithin(BRIEF_WAIT_MS) };
+    return answered.reason === undefined;
+  } catch {
+    return true;
   }
 }
 

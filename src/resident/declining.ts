@@ -7,14 +7,12 @@ import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import type { Awaited } from "../contract/plugin.ts";
 import { leaveToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
-import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept-open.ts";
-import { SYSTEM_BUS_SOCKET } from "../firewalld/bus.ts";
+import { mayRun } from "../firewalld/client.ts";
 import { FAMILIES } from "../iptables/rule.ts";
 import { legacyTablesFile } from "../iptables/which-iptables.ts";
 import { loadRecorded, pluginNamed } from "../plugins/table.ts";
-import type { Network } from "../runtime/conf/network.ts";
-import type { Runtime } from "../runtime/plugin-call.ts";
+import type { ExaminedPlugin } from "../runtime/plugin-call.ts";
 import { nameOf, type Request } from "./protocol.ts";
 
 /** Variables with paths. */
@@ -45,8 +43,8 @@ export function reasonToDecline(
   }
 }
 
-/** Examines a network of the runtime, whose own plugins all run in this process. */
-export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runtime): void {
+/** Our own plugins all run in this process. */
+export function leaveWhatWaits(plugins: readonly ExaminedPlugin[], pluginPath: string): void {
   for (const { type, config } of plugins) {
     const reason = isForeign(type, pluginPath) ? "foreign plugin" : reasonOfPlugin(type, config, pluginPath);
     if (reason !== undefined) leaveToCaller(reason);
@@ -63,7 +61,7 @@ function reasonOfPlugin(name: string, document: Record<string, unknown>, path: s
 
 /** Whether this host has what a call may wait for. */
 function isHere(awaited: Awaited): boolean {
-  if (awaited === "bus") return exists(SYSTEM_BUS_SOCKET);
+  if (awaited === "firewalld") return mayRun();
   return awaited !== "legacy iptables" || hasLegacyTables();
 }
 

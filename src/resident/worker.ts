@@ -15,7 +15,7 @@ import type { Examine } from "../runtime/plugin-call.ts";
 import { ownBuild } from "../engine/build.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
-import { leaveNetworkThatWaits, reasonToDecline } from "./declining.ts";
+import { leaveWhatWaits, reasonToDecline } from "./declining.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import {
   DECLINED,
@@ -54,7 +54,7 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
   counters = new Counters(COUNTERS);
   keepFromNowOn();
   expectLongLife();
-  const rehearsal = new Rehearsal(rehearsals, streams, (argv) => runCall(argv, leaveNetworkThatWaits));
+  const rehearsal = new Rehearsal(rehearsals, streams, (argv) => runCall(argv, leaveWhatWaits));
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
@@ -189,7 +189,7 @@ function prepare(request: Request, streams: Streams, stdin: number | undefined):
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
   let status = 1;
   try {
-    status = runCall(argv, leaveNetworkThatWaits);
+    status = runCall(argv, leaveWhatWaits);
   } catch (error) {
     if (!(error instanceof LeftToCaller)) throw error;
   }

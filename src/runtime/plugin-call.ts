@@ -23,8 +23,10 @@ export interface Runtime {
   readonly examine?: Examine | undefined;
 }
 
-/** Looks at a network before anything is done to it. In a resident it throws LeftToCaller where a call may wait. */
-export type Examine = (network: Network, runtime: Runtime) => void;
+/** Looks at plugins before they are called. In a resident it throws LeftToCaller where a call may wait. */
+export type Examine = (plugins: readonly ExaminedPlugin[], pluginPath: string) => void;
+
+export type ExaminedPlugin = Pick<NetworkPlugin, "type" | "config">;
 
 export interface AttachmentRequest {
   readonly containerId: string;

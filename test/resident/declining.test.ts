@@ -10,7 +10,7 @@ import { runTrusted } from "../../src/ffi/trusted-executable.ts";
 import { ScratchFile } from "../support/scratch-file.ts";
 import { takeEnvironment } from "../../src/ffi/environment.ts";
 import { utf8 } from "../../src/ffi/libc.ts";
-import { leaveNetworkThatWaits, reasonToDecline } from "../../src/resident/declining.ts";
+import { leaveWhatWaits, reasonToDecline } from "../../src/resident/declining.ts";
 import { runCommandLine } from "../../src/runtime/cli/command-line.ts";
 import { parseNetwork } from "../../src/runtime/conf/network.ts";
 
@@ -89,14 +89,15 @@ test.each<[reason: string, plugins: object[], path: string]>([
   ["served", [{ type: "macvlan", ipam: local }, { type: "tuning" }], ""],
   ["DHCP", [{ type: "macvlan", ipam: dhcp }], ""],
   ["SELinux", [{ type: "macvlan", ipam: local }, { type: "tap", selinuxContext: "x" }], ""],
-  ["netavark's lock", [{ type: "netavark-bridge", firewall: "none" }], ""],
+  ["aardvark-dns", [{ type: "netavark-bridge", aardvarkBinary: "/x", network: { dns_enabled: true } }], ""],
+  ["DHCP", [{ type: "netavark-vlan", ipam: dhcp }], ""],
   ["foreign plugin", [{ type: "macvlan", ipam: local }, { type: foreign }], elsewhere.CNI_PATH],
   ["foreign plugin", [{ type: "macvlan", ipam: { type: foreign } }], elsewhere.CNI_PATH],
   // It is not found, and the call says so.
   ["served", [{ type: foreign }], ""],
 ])("%s: a network of %j, plugins from %j", (reason, plugins, pluginPath) => {
   const network = parseNetwork(JSON.stringify({ cniVersion: "1.1.0", name: "net", plugins }));
-  const examine = () => leaveNetworkThatWaits(network, { pluginPath, configDirectory: "", cacheDirectory: "" });
+  const examine = () => leaveWhatWaits(network.plugins, pluginPath);
   if (reason === "served") expect(examine).not.toThrow();
   else expect(examine).toThrow(new LeftToCaller(reason));
 });

@@ -2,35 +2,16 @@
 import { expect, test } from "bun:test";
 import { killAt } from "../support/injection.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { type Machine, openMachine, type Outcome } from "../support/machine.ts";
+import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { openResident, OWN_FILES, type Resident, untilServed } from "../support/served.ts";
+import { openResident, OWN_FILES, untilServed, whileDying } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
-
-/** Makes the call while the only worker that accepts calls dies of the injection. */
-async function whileDying(
-  machine: Machine,
-  resident: Resident,
-  injection: string,
-  call: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const [worker, ...others] = resident.workers();
-  for (const pid of others) process.kill(pid, "SIGSTOP");
-  const words = ["strace", "-qq", "-o", "/dev/null", "-e", `inject=${injection}`, "-p", String(worker)];
-  const tracer = machine.start(words);
-  await machine.sh(`until grep -q "TracerPid:.*[1-9]" /proc/${worker}/status; do sleep 0.01; done`);
-  const outcome = await call();
-  for (const pid of others) process.kill(pid, "SIGCONT");
-  await tracer.exited;
-  expect(resident.workers()).not.toContain(worker);
-  return outcome;
-}
 
 test("an engine that repeats ADD keeps what is attached, though the worker dies in the middle", async () => {
   await using machine = await openMachine();

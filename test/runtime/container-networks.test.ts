@@ -82,7 +82,7 @@ describe("the configuration of a deletion", () => {
     recorded([made("thing a")], { ...key, stdin: '{"type":"test","mark":"ledger"}' });
     addNetwork(at.runtime, at.network([{ type: "one", mark: "then" }]), request);
     const seen: unknown[] = [];
-    const examine: Runtime["examine"] = ({ plugins }) =>
+    const examine: Runtime["examine"] = (plugins) =>
       void seen.push(plugins.map(({ type, config }) => [type, config["mark"]]));
     deletion(asConfigured, { ...at.runtime, examine });
     expect(seen).toEqual([[["test", "ledger"], ["one", "then"]], [["one", "then"]]]);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { LeftToCaller } from "../../src/ffi/calls.ts";
 import { whileWarning } from "../../src/ffi/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
-import type { Network } from "../../src/runtime/conf/network.ts";
+import type { ExaminedPlugin } from "../../src/runtime/plugin-call.ts";
 import {
   attachmentsOfContainer,
   attachmentsToNetwork,
@@ -141,7 +141,7 @@ test("every configuration of ADD that made something is examined, and those of t
   recorded([made("thing a")], { ...key, plugin: "a", stdin: '{"first":1}' });
   recorded([made("thing b")], { ...key, plugin: "a", stdin: '{"second":2}' });
   const examined: unknown[] = [];
-  const runtime = { ...at.runtime, examine: ({ plugins }: Network) => void examined.push(...plugins) };
+  const runtime = { ...at.runtime, examine: (plugins: readonly ExaminedPlugin[]) => void examined.push(...plugins) };
   examineRecords(runtime, () => knownAttachments(runtime));
   expect(examined).toMatchObject([
     { type: "a", config: { first: 1 } },

@@ -11,7 +11,7 @@ export function networkNamed(runtime: Runtime, name: string): Network {
 
 /** Does for a network of a record what `networkNamed` does. */
 export function examined(network: Network, runtime: Runtime): Network {
-  runtime.examine?.(network, runtime);
+  runtime.examine?.(network.plugins, runtime.pluginPath);
   return network;
 }
 

@@ -128,8 +128,8 @@ test("what fails is told for each, the others go, and a second call tries again"
 
 test("a call that a resident leaves to its caller has called nobody, though a wanted network alone may wait", () => {
   attached(["front", "eth0"]);
-  const examine: Runtime["examine"] = ({ name }) => {
-    if (name === "back") throw new LeftToCaller();
+  const examine: Runtime["examine"] = ([plugin]) => {
+    if (plugin!.type === "back") throw new LeftToCaller();
   };
   expect(() => detach(undefined, "back", { ...at.runtime, examine })).toThrow(LeftToCaller);
   expect(dels()).toEqual([]);

@@ -30,7 +30,7 @@ export default definePlugin<FirewallConf>({
     const policy = call && isolationOf(conf);
     if (policy !== undefined && call!.prevResult !== undefined) checkBridgeName(policy, bridgeOf(call!.prevResult));
   },
-  mayWaitFor: () => ["bus", "legacy iptables"],
+  mayWaitFor: () => ["firewalld", "legacy iptables"],
   missingPrevResult: "missing prevResult from earlier plugin",
   add,
   status(conf, host) {

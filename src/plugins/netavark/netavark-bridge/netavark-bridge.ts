@@ -2,6 +2,7 @@
  * One network with netavark's driver `bridge`: a veth pair between the container and the network's bridge, the rules of the
  * network, and the container's published ports. Only `src/netavark` calls it: the configuration is podman's own document.
  */
+import { field, isObject } from "../../../cni/json.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
@@ -41,10 +42,20 @@ export default definePlugin<NetavarkConf>({
   name: "netavark-bridge",
   validate: decodeNetavarkConf,
   judge: (conf) => void specificationsOf(conf, false),
-  mayWaitFor: () => ["netavark's lock"],
+  mayWaitFor: (document) => [
+    ...field(document, "firewall") === "none" ? [] : ["firewalld" as const],
+    ...hasNames(document) ? ["aardvark-dns" as const] : [],
+  ],
   add,
   lockedDirectory: ({ configDirectory }) => configDirectory,
 });
+
+/** Whatever driver a network has: what is not decoded may be anything. */
+function hasNames(document: Record<string, unknown>): boolean {
+  const network = field(document, "network");
+  return field(document, "aardvarkBinary") !== undefined && isObject(network) &&
+    field(network, "dns_enabled") === true;
+}
 
 function add(at: Attachment<NetavarkConf>): Result {
   const { conf, ifName, host } = at, specifications = specificationsOf(conf, at.purpose === "undo");
