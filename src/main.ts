@@ -18,7 +18,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
   }
   if (name === "netavark") {
     return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
-      .runNetavark(args);
+      .runNetavark(args, examine);
   }
   const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
   if (driverCall !== undefined) return servePodman(driverCall, examine);

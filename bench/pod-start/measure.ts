@@ -29,7 +29,7 @@ export async function measureEngine(
       if (left) samples[kind]!.left++;
     }
   }
-  const byResident = place.served !== undefined && engine.replaces === "plugins";
+  const byResident = place.served !== undefined;
   if (byResident && place.served!() - before < 2 * count) throw new Error("the resident did not serve the calls");
   return { engine: engine.name, version: ready.version, byResident, theirs: theirs?.path, rows: rowsOf(samples) };
 }

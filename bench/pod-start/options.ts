@@ -30,7 +30,7 @@ namespaces of its own. Exits with 1 when a limit was passed, and with 2 when it 
     resident: {
       type: "boolean",
       default: false,
-      about: "our plugins through `patchbay serve`; netavark's calls are always processes of their own",
+      about: "our plugins, and netavark, through `patchbay serve`",
     },
     "theirs-cni": { type: "string", value: "DIR", about: "plugins to compare with; by default Debian's; or none" },
     "theirs-netavark": {

@@ -1,14 +1,13 @@
 /**
  * A container in a bridge network with published ports, set up and torn down as podman asks netavark for it: one port,
- * 32 ports, and 32 ports beside other containers with as many. Ours starts a process each time: a resident does not
- * serve netavark's calls.
+ * 32 ports, and beside other containers with as many.
  */
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench, Benchmark, Row } from "../bench.ts";
 import { PATH, succeed } from "../call.ts";
-import { command, type Container, hasAddress, type Host, linkNames, openHost } from "../machine.ts";
-import { type Cycle, runCycle, type Samples } from "../pairs.ts";
+import { command, type Container, hasAddress, type Host, linkNames, openHost, type Side } from "../machine.ts";
+import { type Cycle, noSamples, runCycle, type Samples } from "../pairs.ts";
 import { prepare, readAgain } from "../process.ts";
 import { shuffled, summarise } from "../statistics.ts";
 
@@ -26,6 +25,8 @@ interface Case {
 
 const cases: Case[] = [
   { ports: 1, neighbours: 0, runs: 50 },
+  // The bridge is there already.
+  { ports: 1, neighbours: 1, runs: 50 },
   { ports: 32, neighbours: 0, runs: 20 },
   { ports: 32, neighbours: 10, runs: 10 },
   { ports: 32, neighbours: 470, runs: 20, theirRuns: 1 },
@@ -39,6 +40,7 @@ interface Contestant {
   program: string;
   /** Where podman lets netavark keep its files. */
   config: string;
+  environment: Record<string, string>;
   runsOf(each: Case): number;
 }
 
@@ -73,7 +75,13 @@ function documentOf(number: number, ports: number): string {
   });
 }
 
-function call({ machine }: Bench, { program, config }: Contestant, verb: string, netns: string, stdin: string) {
+function call(
+  { machine }: Bench,
+  { program, config, environment }: Contestant,
+  verb: string,
+  netns: string,
+  stdin: string,
+) {
   const args = [
     "--config",
     config,
@@ -82,7 +90,7 @@ function call({ machine }: Bench, { program, config }: Contestant, verb: string,
     verb,
     netns,
   ];
-  return prepare({ path: program, args, env: { PATH }, stdin }, machine.scratch);
+  return prepare({ path: program, args, env: { PATH, ...environment }, stdin }, machine.scratch);
 }
 
 /** Whether the rules of the thread's namespace have the address as a whole word, and the port. */
@@ -196,30 +204,40 @@ function give(words: string[], text: string): void {
   if (exitCode !== 0) throw new Error(`${words.join(" ")}: ${stderr}`);
 }
 
-function measure(bench: Bench, contestants: readonly Contestant[], each: Case): Samples[] {
-  const ready = contestants.map((contestant) => {
+type Contestants = Record<Side["name"], Contestant>;
+
+function measure(bench: Bench, contestants: Contestants, each: Case): Record<Side["name"], Samples> {
+  const all = noSamples();
+  const ready = Object.entries(contestants).map(([name, contestant]) => {
     const empty = fill(bench, contestant, each), runs = bench.runs(contestant.runsOf(each));
     const container = contestant.host.makeContainer(`${each.ports}-${each.neighbours}`);
-    const samples: Samples = { add: [], del: [] };
+    const samples = all[name as Side["name"]];
     return { host: contestant.host, empty, runs, samples, cycle: cycleOf(bench, contestant, container, each) };
   });
   // The first does not count, unless there is no other.
   for (const { host, runs, cycle } of ready) if (runs > 1) runCycle(bench, host, cycle);
-  for (let run = 0; run < bench.runs(each.runs); run++) {
-    for (const { host, cycle, samples } of shuffled(ready.filter(({ runs }) => run < runs))) {
-      const { add, del } = runCycle(bench, host, cycle);
-      samples.add.push(add);
-      samples.del.push(del);
+  bench.machine.servedAtLeast(2 * bench.runs(each.runs), () => {
+    for (let run = 0; run < bench.runs(each.runs); run++) {
+      for (const { host, cycle, samples } of shuffled(ready.filter(({ runs }) => run < runs))) {
+        const { add, del } = runCycle(bench, host, cycle);
+        samples.add.push(add);
+        samples.del.push(del);
+      }
     }
-  }
+  });
   for (const { empty } of ready) empty();
-  return ready.map(({ samples }) => samples);
+  return all;
 }
 
-function contestant(who: string, program: string, runsOf: Contestant["runsOf"]): Contestant {
-  const config = `/run/netavark-${who}`;
+function contestant(
+  host: Host,
+  program: string,
+  environment: Contestant["environment"],
+  runsOf: Contestant["runsOf"] = ({ runs }) => runs,
+): Contestant {
+  const config = `/run/netavark-${host.name}`;
   mkdirSync(config);
-  return { host: openHost(`netavark-${who}`), program, config, runsOf };
+  return { host, program, config, environment, runsOf };
 }
 
 export const netavark: Benchmark = {
@@ -229,23 +247,25 @@ export const netavark: Benchmark = {
     if (!existsSync(theirs)) throw new Error(`${theirs} is missing`);
     symlinkSync(bench.machine.patchbay, ours);
     readAgain(theirs);
-    const version = command([theirs, "--version"]).trim();
-    const contestants = [
-      contestant("ours", ours, ({ runs }) => runs),
-      contestant("theirs", theirs, ({ runs, theirRuns }) => theirRuns ?? runs),
-    ];
+    const version = command([theirs, "--version"]).trim(), { served, alone } = bench.machine;
+    const contestants: Contestants = {
+      served: contestant(served, ours, served.environment),
+      alone: contestant(openHost("netavark-alone"), ours, alone.environment),
+      go: contestant(openHost("netavark-theirs"), theirs, {}, ({ runs, theirRuns }) => theirRuns ?? runs),
+    };
     return cases.flatMap((each): Row[] => {
       const small = bench.quick
         ? { ...each, ports: Math.min(each.ports, 2), neighbours: few(each.neighbours) }
         : each;
-      const [byUs, byThem] = measure(bench, contestants, small);
-      return (["add", "del"] as const).map((verb) => ({
-        name: `netavark ${verb === "add" ? "setup" : "teardown"}, ${textOf(each)}`,
+      const samples = measure(bench, contestants, small);
+      const row = (verb: "add" | "del", how: "served" | "alone"): Row => ({
+        name: `netavark ${verb === "add" ? "setup" : "teardown"}, ${textOf(each)}${how === "alone" ? ", alone" : ""}`,
         unit: "ms",
-        ours: summarise(byUs![verb]),
-        against: summarise(byThem![verb]),
+        ours: summarise(samples[how][verb]),
+        against: summarise(samples.go[verb]),
         againstWhat: version,
-      }));
+      });
+      return (["add", "del"] as const).flatMap((verb) => [row(verb, "served"), row(verb, "alone")]);
     });
   },
 };
@@ -254,5 +274,7 @@ export const netavark: Benchmark = {
 const few = (neighbours: number) => neighbours === 0 ? 0 : neighbours > MADE_NEIGHBOURS ? 2 : 1;
 
 function textOf({ ports, neighbours }: Case): string {
-  return `${ports} port${ports === 1 ? "" : "s"}${neighbours === 0 ? "" : `, beside ${neighbours} containers`}`;
+  return `${ports} port${ports === 1 ? "" : "s"}${
+    neighbours === 0 ? "" : `, beside ${neighbours} container${neighbours === 1 ? "" : "s"}`
+  }`;
 }

@@ -115,6 +115,11 @@ static int is_same(const char *one, const char *other) {
   return *one == *other;
 }
 
+static int begins_with(const char *text, const char *start) {
+  while (*start != 0 && *text == *start) text++, start++;
+  return *start == 0;
+}
+
 static const char *base_name(const char *path) {
   const char *name = path;
   for (; *path != 0; path++) {
@@ -427,6 +432,37 @@ static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }
 
+/* `netavark OPTION... setup NAMESPACE`, as podman calls it. With --file it does not read its stdin. */
+static int is_netavarks(const struct call *call) {
+  int last = call->argument_count - 1;
+  if (last < 2) return 0;
+  for (int at = 1; at < last; at++) {
+    const char *word = call->arguments[at];
+    if (begins_with(word, "-f") || begins_with(word, "--file")) return 0;
+  }
+  const char *verb = call->arguments[last - 1];
+  return is_same(verb, "setup") || is_same(verb, "teardown");
+}
+
+/* What of a call a resident gets. */
+enum handover { NOTHING, WORDS, WORDS_AND_STDIN };
+
+static enum handover handover_of(const struct call *call, const char *name, int is_runtime) {
+  if (is_runtime) {
+    const char *verb = call->argument_count > 1 ? call->arguments[1] : "serve";
+    if (is_same(verb, "serve")) return NOTHING;
+    /* Nothing ends what a person types, and `create` is then no verb of podman's. */
+    if (is_podmans(verb)) return is_terminal(0) ? NOTHING : WORDS_AND_STDIN;
+    return is_same(verb, "hook") ? WORDS_AND_STDIN : WORDS;
+  }
+  if (is_same(name, "netavark")) return is_netavarks(call) && !is_terminal(0) ? WORDS_AND_STDIN : NOTHING;
+  const char *command = value_of(call, "CNI_COMMAND");
+  /* A call of CNI has no arguments. */
+  if (call->argument_count > 1 || *command == 0) return NOTHING;
+  /* VERSION does not read its stdin, which may never end. */
+  return is_same(command, "VERSION") ? WORDS : WORDS_AND_STDIN;
+}
+
 /* `offset` is where stdin begins again for whoever runs the call, or negative. */
 static enum how launch(const struct call *call, const uint8_t *build, long *offset) {
   *offset = -1;
@@ -434,21 +470,15 @@ static enum how launch(const struct call *call, const uint8_t *build, long *offs
   if (is_same(value_of(call, "PATCHBAY_RESIDENT"), "off")) return ALONE;
   const char *name = base_name(call->arguments[0]);
   int is_runtime = is_same(name, "patchbay") || is_same(name, "cnitool");
-  if (is_runtime && (call->argument_count < 2 || is_same(call->arguments[1], "serve"))) return ALONE;
-  /* A call of CNI has no arguments. */
-  if (!is_runtime && (call->argument_count > 1 || *value_of(call, "CNI_COMMAND") == 0)) return ALONE;
-  /* Nothing ends what a person types, and `create` is then no verb of podman's. */
-  if (is_runtime && is_podmans(call->arguments[1]) && is_terminal(0)) return ALONE;
-  /* VERSION does not read its stdin, which may never end; of the runtime's commands only `hook` and podman's do. */
-  int reads_stdin = is_runtime ? is_same(call->arguments[1], "hook") || is_podmans(call->arguments[1])
-                               : !is_same(value_of(call, "CNI_COMMAND"), "VERSION");
+  enum handover handover = handover_of(call, name, is_runtime);
   struct buffer buffer;
-  if (reads_stdin && !keep_stdin(&buffer, offset)) return ALONE;
+  if (handover == NOTHING) return ALONE;
+  if (handover == WORDS_AND_STDIN && !keep_stdin(&buffer, offset)) return ALONE;
   enum how how = ALONE;
   if (write_request(&buffer, call, build)) {
     int resident = connect_resident();
     if (resident >= 0) {
-      if (send_request(resident, &buffer, reads_stdin)) how = converse(resident, &buffer, is_runtime);
+      if (send_request(resident, &buffer, handover == WORDS_AND_STDIN)) how = converse(resident, &buffer, is_runtime);
       CALL1(close, resident);
     }
   }

@@ -107,6 +107,7 @@ test("create", () => {
     operand: "",
     values: [],
     hasFile: false,
+    examine: undefined,
     optional: () => undefined,
     readInput: () => bytes(text),
   });

@@ -1,5 +1,6 @@
 /** The launcher keeps stdin for a resident: it knows the verbs and commands that read it. */
 import { expect, test } from "bun:test";
+import { commands as netavarkCommands } from "../../src/netavark/program/commands.ts";
 import { DRIVER_VERBS } from "../../src/podman/call-of-driver.ts";
 import { ownCommands } from "../../src/runtime/cli/command-line.ts";
 
@@ -12,7 +13,13 @@ test("the launcher knows the verbs of a driver that read stdin", () => {
 });
 
 test("the launcher knows the commands that read stdin", () => {
-  const [known] = /(?<=reads_stdin = is_runtime \? )[^:]*/.exec(launcher)!;
-  const commands = [...known.matchAll(/is_same\(call->arguments\[1\], "(\w+)"\)/g)].map(([, command]) => command);
+  const [, known] = /return (.*) \? WORDS_AND_STDIN : WORDS;/.exec(launcher)!;
+  const commands = [...known!.matchAll(/is_same\(verb, "(\w+)"\)/g)].map(([, command]) => command);
   expect(commands).toEqual(Object.keys(ownCommands).filter((name) => ownCommands[name]!().readsStdin));
+});
+
+test("the launcher knows the subcommands of netavark's that a resident runs", () => {
+  const [known] = /(?<=is_netavarks\(const struct call \*call\) \{)[^]*?\n\}/.exec(launcher)!;
+  const subcommands = [...known.matchAll(/is_same\(verb, "(\w+)"\)/g)].map(([, subcommand]) => subcommand);
+  expect(subcommands).toEqual(Object.keys(netavarkCommands).filter((name) => netavarkCommands[name]!.isServed));
 });

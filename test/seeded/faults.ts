@@ -470,15 +470,21 @@ const system: Fault[] = [
   },
   {
     file: "src/native/launch.h",
-    find: "is_podmans(call->arguments[1]) && is_terminal(0)",
-    replace: "0",
+    find: "return is_terminal(0) ? NOTHING : WORDS_AND_STDIN;",
+    replace: "return WORDS_AND_STDIN;",
     tests: ["test/runtime/cli/next-steps.test.ts"],
   },
   {
     file: "src/native/launch.h",
-    find: 'is_runtime ? is_same(call->arguments[1], "hook")',
-    replace: "is_runtime ? 0",
+    find: 'return is_same(verb, "hook") ? WORDS_AND_STDIN : WORDS;',
+    replace: "return WORDS;",
     tests: ["test/resident/hook.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: 'if (begins_with(word, "-f") || begins_with(word, "--file")) return 0;',
+    replace: "",
+    tests: ["test/netavark/program/resident.test.ts"],
   },
   {
     file: "src/native/launch.h",

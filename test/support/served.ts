@@ -1,6 +1,6 @@
 /** A resident of a test, and whether it serves what is called. */
 import { expect } from "bun:test";
-import type { Machine, RunOptions } from "./machine.ts";
+import type { Machine, Outcome, RunOptions } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 import { childrenOf, startResident } from "./resident.ts";
 
@@ -36,4 +36,23 @@ export async function traceOf(
   const { stderr, code } = await machine.run(["strace", "-e", "trace=openat", PATCHBAY, ...words], options);
   expect([words, code, stderr]).toEqual([words, 0, expect.anything()]);
   return stderr.includes("ld-linux") ? "alone" : "served";
+}
+
+/** Makes the call while the only worker that accepts calls dies of the injection. */
+export async function whileDying<Answer extends Outcome>(
+  machine: Machine,
+  resident: Resident,
+  injection: string,
+  call: () => Promise<Answer>,
+): Promise<Answer> {
+  const [worker, ...others] = resident.workers();
+  for (const pid of others) process.kill(pid, "SIGSTOP");
+  const words = ["strace", "-qq", "-o", "/dev/null", "-e", `inject=${injection}`, "-p", String(worker)];
+  const tracer = machine.start(words);
+  await machine.sh(`until grep -q "TracerPid:.*[1-9]" /proc/${worker}/status; do sleep 0.01; done`);
+  const outcome = await call();
+  for (const pid of others) process.kill(pid, "SIGCONT");
+  await tracer.exited;
+  expect(resident.workers()).not.toContain(worker);
+  return outcome;
 }

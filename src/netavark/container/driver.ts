@@ -3,6 +3,7 @@ import type { NamedAttachment, NetavarkConf, PodmanNetwork } from "../../podman-
 import type { CheckedCall } from "../../podman-documents/container-call.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import type { Session } from "../../engine/session.ts";
+import type { ExaminedPlugin } from "../../runtime/plugin-call.ts";
 import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 
 /** One network that the container is to be attached to, or detached from. */
@@ -27,4 +28,6 @@ export interface Driver {
   tearDown(session: Session, netnsPath: string): void;
   /** The names for aardvark-dns; undefined for a network without names. */
   names?: NamesInNetwork | undefined;
+  /** The plugin that does the work, with its configuration; undefined for another program. */
+  plugin?: ExaminedPlugin;
 }

@@ -5,7 +5,7 @@ import { attempt } from "../../contract/failures.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { attachAllOrNone } from "../../runtime/container-networks.ts";
-import { inSession } from "../../runtime/plugin-call.ts";
+import { type Examine, type ExaminedPlugin, inSession } from "../../runtime/plugin-call.ts";
 import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import type { NamedAttachment } from "../../podman-documents/netavark.schema.ts";
@@ -18,8 +18,16 @@ import { removeStaleAttachments } from "./stale.ts";
 import { foreignDriver } from "./foreign-driver.ts";
 import { driverToSetUp, driverToTearDown } from "./own-driver.ts";
 
+/** CNI_PATH of plugins that are in this program alone. */
+const OWN_PLUGINS = "";
+
 /** Attaches all networks or none. Returns what podman shows of each, by its name. */
-export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): Record<string, StatusBlock> {
+export function setUp(
+  call: CheckedCall,
+  netnsPath: string,
+  settings: NetavarkSettings,
+  examine?: Examine,
+): Record<string, StatusBlock> {
   within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
   return whileDirectoryLocked(settings.configDirectory, () => {
     removeStaleAttachments();
@@ -28,7 +36,9 @@ export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSe
       const containerNetwork = containerNetworkOf(call, attachment);
       return { containerNetwork, driver: driverOf(containerNetwork, settings, driverToSetUp) };
     });
-    refuseLoops(call, all.map(({ driver }) => driver));
+    const drivers = all.map(({ driver }) => driver);
+    refuseLoops(call, drivers);
+    examine?.(pluginsOf(drivers), OWN_PLUGINS);
     const blocks: Record<string, StatusBlock> = Object.create(null);
     inSession((session) =>
       attachAllOrNone(all, {
@@ -44,12 +54,13 @@ export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSe
 }
 
 /** Continues after a failure. */
-export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): void {
+export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings, examine?: Examine): void {
   checkContainerId(call.container_id);
   const failures: unknown[] = [], drivers: Driver[] = [];
   for (const attachment of call.attachments) {
     attempt(failures, () => drivers.push(driverOf(containerNetworkOf(call, attachment), settings, driverToTearDown)));
   }
+  examine?.(pluginsOf(drivers), OWN_PLUGINS);
   try {
     closeFile(openNetns(netnsPath));
   } catch (error) {
@@ -61,6 +72,10 @@ export function tearDown(call: CheckedCall, netnsPath: string, settings: Netavar
     });
   });
   if (failures.length > 0) throw joined(failures);
+}
+
+function pluginsOf(drivers: readonly Driver[]): ExaminedPlugin[] {
+  return drivers.flatMap(({ plugin }) => plugin ?? []);
 }
 
 function containerNetworkOf(call: CheckedCall, attachment: NamedAttachment): ContainerNetwork {

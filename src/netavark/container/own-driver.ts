@@ -93,6 +93,7 @@ function driverWith(containerNetwork: ContainerNetwork, conf: NetavarkConf): Dri
   });
   const plugin = pluginOf(network) as unknown as PluginDefinition<PluginConfig>;
   return {
+    plugin: { type: plugin.name, config: document.document },
     setUp: (session, netnsPath) => statusBlock(ifName, session.runVerb(plugin, invocation("ADD", netnsPath))!),
     tearDown(session, netnsPath) {
       const ofDel = invocation("DEL", netnsPath),

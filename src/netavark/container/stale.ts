@@ -2,6 +2,7 @@
  * Removes what killed calls have left of containers that have ended: names, ports, files and ledgers. podman removes a
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
+import { LeftToCaller, reasonLeft } from "../../ffi/calls.ts";
 import { isNamespaceGone } from "../../engine/operator/inspect.ts";
 import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
 import { HostView } from "../../engine/ledger/whereabouts.ts";
@@ -15,7 +16,10 @@ const MODULE = "netavark::commands::setup";
 /** The number of attachments that one setup looks at, others each time: setup takes no longer with more containers. */
 const MOST_LOOKS = 50;
 
-/** Only the driver `bridge` leaves something on the host. Never fails, because it is the setup of another container. */
+/**
+ * Only the driver `bridge` leaves something on the host. Never fails, because it is the setup of another container; in a
+ * resident, what may wait for others is left to the caller.
+ */
 export function removeStaleAttachments(): void {
   const view = new HostView(false);
   try {
@@ -31,6 +35,7 @@ export function removeStaleAttachments(): void {
       inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
       log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);
     } catch (error) {
+      if (error instanceof LeftToCaller || reasonLeft() !== undefined) throw error;
       log("warn", MODULE, `${ifName} of container ${containerId}, which is gone, stays: ${failureText(error)}`);
     }
   }

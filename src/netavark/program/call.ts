@@ -2,6 +2,7 @@
 import { variable } from "../../ffi/environment.ts";
 import { readInteger } from "../../podman-documents/integer.ts";
 import { DNS_PORT } from "../../resources/netavark/shared/dns-port.ts";
+import type { Examine } from "../../runtime/plugin-call.ts";
 import type { ParsedOptions } from "./arguments.ts";
 
 export interface NetavarkCall {
@@ -13,6 +14,7 @@ export interface NetavarkCall {
   /** The value of an optional option. */
   optional(name: string): string | undefined;
   readonly hasFile: boolean;
+  readonly examine: Examine | undefined;
   /** stdin, or the file of `--file`. */
   readInput(): Uint8Array;
 }

@@ -2,10 +2,12 @@
  * This process as netavark: podman and buildah call it with options, a subcommand and JSON on stdin. It prints JSON to
  * stdout, also for failures, and errors in the arguments to stderr.
  */
+import { isHandedOver, leaveToCaller } from "../../ffi/calls.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
 import { printAnswer } from "../../runtime/cli/answer.ts";
+import type { Examine } from "../../runtime/plugin-call.ts";
 import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, RefusedArguments, shown } from "./arguments.ts";
 import { commands, type Subcommand } from "./commands.ts";
@@ -36,9 +38,9 @@ const options: readonly OptionRule[] = [
 ];
 
 /** Returns the exit status. */
-export function runNetavark(args: readonly string[]): number {
+export function runNetavark(args: readonly string[], examine?: Examine): number {
   try {
-    return run(args);
+    return run(args, examine);
   } catch (error) {
     if (error instanceof SyscallError) {
       printToStderr(`netavark: ${error.message}`);
@@ -50,7 +52,7 @@ export function runNetavark(args: readonly string[]): number {
   }
 }
 
-function run(args: readonly string[]): number {
+function run(args: readonly string[], examine: Examine | undefined): number {
   const global = parseOptions(args, options, { knowsVersion: true }), [name, ...rest] = global.rest;
   if (global.wantsHelp) return printText(programHelp(options));
   if (global.wantsVersion) return printText(versionLine);
@@ -64,14 +66,20 @@ function run(args: readonly string[]): number {
   const own = parseOptions(rest, known, { amongWords: true });
   if (own.wantsHelp) return printText(helpFor(name));
   const operand = operandOf(name, command, own);
-  return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand })));
+  return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand, examine })));
 }
 
 function runCommand(
   name: string,
   command: Subcommand,
-  { global, own, operand }: { global: ParsedOptions; own: ParsedOptions; operand: string },
+  { global, own, operand, examine }: {
+    global: ParsedOptions;
+    own: ParsedOptions;
+    operand: string;
+    examine: Examine | undefined;
+  },
 ): object | number | undefined {
+  if (isHandedOver() && (!command.isServed || global.values.has("file"))) leaveToCaller("command");
   if (command.needsConfig) requireConfig(global, name);
   return command.run({
     options: globalOptionsOf(global),
@@ -79,6 +87,7 @@ function runCommand(
     values: command.option === undefined ? [] : own.values.get(command.option.long)!,
     optional: (name) => own.values.get(name)?.[0],
     hasFile: global.values.has("file"),
+    examine,
     readInput: () => readInput(global.values.get("file")?.[0]),
   });
 }

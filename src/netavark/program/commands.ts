@@ -11,6 +11,8 @@ export interface Subcommand {
   /** The other options. */
   options?: readonly OptionRule[];
   needsConfig?: boolean;
+  /** A resident runs it, unless it reads a file: src/native/launch.h hands it over. */
+  isServed?: true;
   /** A document that it returns is printed as one line of JSON; a number is the exit status. */
   run(call: NetavarkCall): object | number | undefined;
 }
@@ -56,12 +58,14 @@ export const commands: Readonly<Record<string, Subcommand>> = {
     what: "Attaches the container on stdin to its networks, and prints what it got",
     operand: "NETWORK_NAMESPACE_PATH",
     needsConfig: true,
+    isServed: true,
     run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).setup(call),
   },
   teardown: {
     what: "Removes what setup made; the namespace may be gone",
     operand: "NETWORK_NAMESPACE_PATH",
     needsConfig: true,
+    isServed: true,
     run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).teardown(call),
   },
   update: {

@@ -1,5 +1,6 @@
 /** `netavark setup` and `teardown`. */
 import { errorText } from "../../cni/error.ts";
+import { isCallerGone, isHandedOver } from "../../ffi/calls.ts";
 import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
@@ -13,8 +14,9 @@ import { chooseFirewall } from "./firewall-choice.ts";
 export function setup(call: NetavarkCall): number {
   const container = readContainer(call), settings = settingsOf(call, container);
   if (settings.firewall === "firewalld") requireFirewalld();
-  const blocks = setUp(container, call.operand, settings);
+  const blocks = setUp(container, call.operand, settings, call.examine);
   try {
+    if (isCallerGone()) throw new Error("the caller is gone");
     printLine(JSON.stringify(blocks));
     return 0;
   } catch (error) {
@@ -26,9 +28,9 @@ export function setup(call: NetavarkCall): number {
 
 export function teardown(call: NetavarkCall): undefined {
   const container = readContainer(call);
-  // podman is often stopped together with its container: the work is completed first.
-  blockSignals([SIGTERM, SIGINT]);
-  tearDown(container, call.operand, settingsOf(call, container));
+  // podman is often stopped together with its container: the work is completed first. A worker does that in any case.
+  if (!isHandedOver()) blockSignals([SIGTERM, SIGINT]);
+  tearDown(container, call.operand, settingsOf(call, container), call.examine);
 }
 
 function readContainer({ readInput }: NetavarkCall): CheckedCall {
