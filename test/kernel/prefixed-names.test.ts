@@ -11,7 +11,7 @@ import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { type Call, cni, PATCHBAY } from "../support/plugins.ts";
 import { statusOf } from "../support/resident-status.ts";
-import { openResident, OWN_FILES, untilServed } from "../support/served.ts";
+import { openResident, untilServed } from "../support/served.ts";
 import { scriptPlugins } from "../support/script-plugins.ts";
 
 // Those machines that need one start it themselves.
@@ -70,14 +70,14 @@ test.each([false, true])("buildkit's plugins by their names, through a resident:
     expect(await machine.sh("ip link show buildkit0")).toContain("UP");
     expect(await machine.sh("iptables-save -t filter || true")).toContain("CNI-FORWARD");
   });
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
   // Three calls of ADD, two of CHECK, three of STATUS, three of DEL.
   if (isServed) expect((await statusOf(machine)).served - before).toBeGreaterThanOrEqual(11);
   // GC gives back what nobody called DEL for.
   await main.add(container);
   await main.gc([]);
   expect(await machine.sh("ip -o link show", { in: container })).not.toContain("eth0");
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("each plugin after a prefix says that it is itself, without a command and for VERSION", async () => {

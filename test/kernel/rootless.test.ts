@@ -8,7 +8,7 @@ import { type Container, type Machine, openMachine } from "../support/machine.ts
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { type Network, network } from "../support/network.ts";
 import { statusOf } from "../support/resident-status.ts";
-import { openResident, OWN_FILES, untilServed } from "../support/served.ts";
+import { openResident, untilServed } from "../support/served.ts";
 
 // Those machines that need one start it themselves.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -96,7 +96,7 @@ test.each(ways)("an engine's chain by %s, through a resident: %p", async (backen
   await chain.every("CHECK", first);
   expect(await machine.sh("ip -o link show", { in: second })).not.toContain("eth0");
   await chain.every("DEL", first);
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
   if (isServed) expect((await statusOf(machine)).served - before).toBeGreaterThanOrEqual(35);
 });
 
@@ -136,5 +136,5 @@ test.each(["nftables", "iptables"] as const)("our runtime's network by %s: each 
     await patchbay("repair n");
     await expectAttached(machine, first, second);
   });
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { openResident, OWN_FILES, untilServed } from "../support/served.ts";
+import { openResident, untilServed } from "../support/served.ts";
 
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -65,7 +65,7 @@ test("create, setup and teardown are served; what may wait for others is left to
     "foreign teardown: alone",
     "foreign info: served",
   ]);
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("an error is answered as podman reads it, also through a resident", async () => {
@@ -103,7 +103,7 @@ test("setup whose worker dies is run again by its own process, and nothing is le
     await tracer.exited;
     if (!childrenOf(resident.pid).includes(pid!)) killed++;
     await net.teardown(container, wanted);
-    expect({ nth, left: await leftSince(moment, machine, OWN_FILES) }).toEqual({ nth, left: [] });
+    expect({ nth, left: await leftSince(moment, machine) }).toEqual({ nth, left: [] });
   }
   expect(killed).toBeGreaterThan(2);
   resident.kill("SIGKILL");

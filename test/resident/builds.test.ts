@@ -17,7 +17,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
-import { OWN_FILES } from "../support/served.ts";
+
 import { untilTrue } from "../support/until-true.ts";
 import { buildOffset } from "../support/talking.ts";
 
@@ -60,7 +60,7 @@ test("calls of another build run by themselves, whichever build the resident is 
     for (const [adding, deleting] of [[0, 1], [1, 0]] as const) {
       await nets[adding]!.add(container);
       await nets[deleting]!.del(container);
-      expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+      expect(await leftSince(moment, machine)).toEqual([]);
     }
     serving.kill("SIGKILL");
     await serving.exited;

@@ -5,7 +5,7 @@ import { CONFIGS, hook, silent, startHooked, writeNetwork } from "../support/hoo
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { openResident, OWN_FILES, traceOf, untilServed } from "../support/served.ts";
+import { openResident, traceOf, untilServed } from "../support/served.ts";
 import { untilTrue } from "../support/until-true.ts";
 
 // Each machine has a resident of its own.
@@ -58,7 +58,7 @@ test("both hooks are served, with stdin as a pipe and as a file; what may wait r
   expect(await traceOf(machine, { stdin }, [...optionFirst, "add", "front"])).toBe("alone");
   expect(await traceOf(machine, { stdin }, [...optionFirst, "del"])).toBe("alone");
   await web.end();
-  expect(await leftSince(moment, machine, new RegExp(`${OWN_FILES.source}|last_reserved_ip`))).toEqual([]);
+  expect(await leftSince(moment, machine, /last_reserved_ip/)).toEqual([]);
 });
 
 test("a worker that dies half-way: the hook runs again, and its own half is not in its way", async () => {
@@ -88,7 +88,7 @@ test("a worker that dies half-way: the hook runs again, and its own half is not 
     }
     await untilServed(machine);
     expect(await hook(machine, ["del"], web.state())).toMatchObject({ code: 0, stdout: "" });
-    expect(await leftSince(moment, machine, new RegExp(`${OWN_FILES.source}|last_reserved_ip`))).toEqual([]);
+    expect(await leftSince(moment, machine, /last_reserved_ip/)).toEqual([]);
   }
   expect(dead).toBeGreaterThan(2);
 });

@@ -11,7 +11,7 @@ import { PATCHBAY } from "../support/plugins.ts";
 import { random } from "../support/random.ts";
 import { childrenOf, readyWorkersOf, type Resident, startServe } from "../support/resident.ts";
 import { statusOf } from "../support/resident-status.ts";
-import { OWN_FILES, untilServed } from "../support/served.ts";
+import { untilServed } from "../support/served.ts";
 import { untilTrue } from "../support/until-true.ts";
 
 // Each machine has a resident of its own.
@@ -51,7 +51,7 @@ test("so many times, in namespaces and files of its own; then the worker is as o
   const trace = await machine.sh("cat /run/trace; rm /run/trace");
   expect(trace.match(/fsmount\(/g)!.length).toBe(1);
   expect(trace.match(/rehearsal@eth0@ptp", O_WRONLY\|O_CREAT/g)!.length).toBe(3);
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
   const { served, declined } = await statusOf(machine);
   expect([served, declined]).toEqual([0, {}]);
   traced.kill("SIGKILL");
@@ -72,7 +72,7 @@ test("calls that come meanwhile are served, and are about the host", async () =>
     await net.check(container);
     await net.del(container);
   }
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
   expect((await statusOf(machine)).served).toBeGreaterThan(0);
   resident.kill("SIGTERM");
   expect(await resident.exited).toBe(0);
@@ -88,7 +88,7 @@ test("killed in the middle of it, nothing stays, and no process goes on", async 
     resident.kill("SIGKILL");
     await resident.exited;
   }
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test.each(["fsopen:error=ENOSYS", "unshare:error=EPERM", "fsmount:error=ENOMEM"])(

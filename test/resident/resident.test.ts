@@ -9,7 +9,7 @@ import { SOCKET } from "../support/resident.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
 import { statusOf, untilServed as untilPresent } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
-import { openResident, OWN_FILES, traceOf, untilServed } from "../support/served.ts";
+import { openResident, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 // Each machine has a resident of its own.
@@ -117,7 +117,7 @@ test("the same answers as without, and nothing is left", async () => {
     () => Promise.all(Array.from({ length: 8 }, () => traceOf(machine))),
     () => resident.workers().every((pid) => childrenOf(pid).length === 0),
   );
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 
   async function roundOf() {
     const added = await net.call("ADD", container);
@@ -192,7 +192,7 @@ test("workers are killed again and again: every call succeeds, and nothing is le
   }
   isRunning = false;
   await killing;
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("a resident that is stopped, gone or has left its socket behind costs time, and no call", async () => {

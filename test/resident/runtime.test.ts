@@ -6,7 +6,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { statusOf } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
-import { openResident, OWN_FILES, traceOf, untilServed } from "../support/served.ts";
+import { openResident, traceOf, untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -53,7 +53,7 @@ test("the runtime's commands are served, and what they may wait for is left to t
   expect(await traceOf(machine, foreign, ["add", ...other])).toBe("alone");
   await machine.sh("ip link show eth0", { in: container });
   expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("what calls may wait for counts where the host has it", async () => {

@@ -5,7 +5,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { openResident, OWN_FILES, untilServed, whileDying } from "../support/served.ts";
+import { openResident, untilServed, whileDying } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -44,7 +44,7 @@ test.each(names)("%s answers, though the worker dies when it has taken the lease
   expect([added.code, JSON.parse(added.stdout).ips?.length]).toEqual([0, 1]);
   expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10")).toBe("1\n");
   await net.del(container);
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("ADD is taken back when its caller is killed before the answer", async () => {
@@ -60,7 +60,7 @@ test("ADD is taken back when its caller is killed before the answer", async () =
     // The launcher looks whether the listener has ended, and waits for the call's beginning and for its end.
     const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 3 });
     expect(hit).toBe(true);
-    expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+    expect(await leftSince(moment, machine)).toEqual([]);
   }
 });
 
@@ -92,7 +92,7 @@ test("a launcher that waits no longer runs the call once, whether the worker has
     const given = stderr.split("shutdown")[1];
     if (given !== undefined) ways.add(given.includes("events=0}") ? "begun" : "not begun");
     await net.del(container);
-    expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+    expect(await leftSince(moment, machine)).toEqual([]);
   }
   expect([...ways].sort()).toEqual(["begun", "not begun"]);
 });

@@ -12,7 +12,7 @@ import { openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { OWN_FILES } from "../support/served.ts";
+
 import { statusOf, untilServed } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
 
@@ -86,7 +86,7 @@ test("an upgrade: the resident goes on as the new file, as the same process, and
   expect(await resident.exited).toBe(0);
   await listening;
   expect(said).toContain(`${own} is gone; the resident ends`);
-  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
+  expect(await leftSince(moment, machine)).toEqual([]);
 });
 
 test("a worker that has grown makes room for a new one between two calls", async () => {

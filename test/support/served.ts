@@ -4,9 +4,6 @@ import type { Machine, Outcome, RunOptions } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 import { childrenOf, startResident } from "./resident.ts";
 
-/** Among what is left: its socket and its board are the resident's, not an attachment's. */
-export const OWN_FILES = /\/run\/patchbay\/serve[.~]/;
-
 export interface Resident extends AsyncDisposable {
   workers(): number[];
   kill(signal: NodeJS.Signals): Promise<void>;
