@@ -4,6 +4,8 @@ import { EngineMachine, GATEWAY, NETWORK, PAGE, PROGRAM, SERVER, USERS } from ".
 import { IMAGE, KEPT, Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { startResident } from "../support/resident.ts";
+import { untilServed } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
 import { settled } from "../support/snapshot.ts";
 import { ping } from "../support/traffic.ts";
@@ -59,6 +61,34 @@ test.skipIf(cannotRun).each(USERS)("ports, names, several networks, reload and r
   await podman.remove("web");
   await expectNothingLeft(podman, moment);
 });
+
+test.skipIf(cannotRun)(
+  "through a resident: networks without names are served, and those with names run by themselves",
+  async () => {
+    await using room = await EngineMachine.open();
+    const podman = await open(room, PROGRAM, "--disable-dns"), moment = await momentAfterFirst(podman);
+    await podman.call("network", "create", "--subnet", "10.2.0.0/24", "named");
+    await using resident = await startResident(room.machine, undefined, PROGRAM);
+    const before = await untilServed(room.machine, PROGRAM);
+    await podman.serve("web", 8080);
+    expect(await room.page("127.0.0.1:8080")).toBe(PAGE);
+    await podman.call("restart", "-t", "0", "web");
+    expect(await room.page("127.0.0.1:8080")).toBe(PAGE);
+    await podman.remove("web");
+    const { served, declined } = await untilServed(room.machine, PROGRAM);
+    // On a busy machine one may have run by itself.
+    expect([served > before.served, declined]).toEqual([true, {}]);
+    await podman.serve("other", 8080, "named");
+    expect(await room.page("127.0.0.1:8080")).toBe(PAGE);
+    await podman.remove("other");
+    await podman.call("network", "rm", "named");
+    await expectNothingLeft(podman, moment);
+    const after = await untilServed(room.machine, PROGRAM);
+    expect(Object.keys(after.declined)).toEqual(["aardvark-dns"]);
+    resident.kill("SIGTERM");
+    expect(await resident.exited).toBe(0);
+  },
+);
 
 test.skipIf(cannotRun)("rules that were flushed come back by firewall-reload, and no port twice", async () => {
   await using room = await EngineMachine.open();
