@@ -141,6 +141,13 @@ export function unlockRange(fd: number, range: ByteRange): void {
   check("fcntl F_OFD_SETLK", setRangeLock(F_UNLCK, fd, range));
 }
 
+/** Waits until no netavark holds the file. A worker of a resident does not wait. */
+export function lockWithNetavark(fd: number, path: string): void {
+  if (tryLockExclusive(fd)) return;
+  leaveBeforeWaiting("netavark's lock");
+  lockExclusive(fd, path);
+}
+
 /**
  * Runs `work` while nobody else has the directory itself, so that no lock file is left behind. netavark locks that of
  * --config: podman calls it for one container at a time, other programs may not, and whether a network's last container
@@ -150,10 +157,7 @@ export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
   makeDirectories(directory, 0o755);
   const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
   try {
-    if (!tryLockExclusive(fd)) {
-      leaveBeforeWaiting("netavark's lock");
-      lockExclusive(fd, directory);
-    }
+    lockWithNetavark(fd, directory);
     return work();
   } finally {
     closeFile(fd);

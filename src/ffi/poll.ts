@@ -53,7 +53,12 @@ export class SharedWait {
 
   /** The descriptor that is ready, or whose other end is closed; undefined when none is, and nobody waits. */
   ready(): number | undefined {
-    return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, 0)));
+    return this.within(0);
+  }
+
+  /** Waits until one is; undefined when none is in time. */
+  within(timeoutMs: number): number | undefined {
+    return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, timeoutMs)));
   }
 
   /** Waits until one is. */

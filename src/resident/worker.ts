@@ -33,6 +33,9 @@ import { Streams } from "./streams.ts";
 /** The descriptors that a worker begins with (workers.ts). */
 const LISTENING = 3, LIFELINE = 4, COUNTERS = 5, BOARD = 6, QUEUE = 7;
 
+/** After that a child is one that hangs, and is forgotten after the next call. */
+const LONGEST_LOOK_MS = 5000;
+
 /** A worker that has served many calls, or has grown, makes room for a new one. */
 const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
@@ -58,7 +61,7 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
-    if ((waited ?? readyMeanwhile(rehearsal, waiting, board) ?? waiting.next()) === LIFELINE) break;
+    if ((waited ?? readyMeanwhile(rehearsal, waiting, board) ?? readyLater(waiting)) === LIFELINE) break;
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     let isCall = false;
@@ -85,6 +88,15 @@ function readyMeanwhile(rehearsal: Rehearsal, waiting: SharedWait, board: Slot):
     ready = waiting.ready();
   }
   return ready;
+}
+
+/** Children remove links for us (ffi/reaper.ts), and end a moment after their call. */
+function readyLater(waiting: SharedWait): number {
+  for (let pauseMs = 50; pauseMs < LONGEST_LOOK_MS && forgetEnded().areRunning; pauseMs *= 2) {
+    const ready = waiting.within(pauseMs);
+    if (ready !== undefined) return ready;
+  }
+  return waiting.next();
 }
 
 /** Tells the parent when calls have to wait. One alone may have come just when the one before it ended. */
@@ -136,7 +148,6 @@ function serve(
     // The caller's directory may be unmounted later.
     if (process.cwd() !== "/") process.chdir("/");
     endCall();
-    // Children remove links for us (ffi/reaper.ts).
     forgetEnded();
   }
 }

@@ -2909,8 +2909,8 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/worker.ts",
-    find: "    forgetEnded();",
-    replace: "",
+    find: "pauseMs < LONGEST_LOOK_MS && forgetEnded().areRunning",
+    replace: "false",
     tests: ["test/resident/between-calls.test.ts"],
   },
   {

@@ -85,15 +85,18 @@ test("what may wait for others runs by itself", async () => {
     .toEqual(["another program"]);
   const leased = bridgeNetwork(8, { options: { mode: "unmanaged" }, subnets: [], ipam_options: { driver: "dhcp" } });
   expect(await how(of(leased))).toEqual(["DHCP"]);
-  await machine.sh(`mkdir -p ${ND}`);
-  {
-    const holder = machine.start(["flock", ND, "sleep", "infinity"]);
-    await untilTrue(() => machine.run(["flock", "-n", ND, "true"]), ({ code }) => code !== 0);
+  await machine.sh(`mkdir -p ${ND}/firewall`);
+  const declinedForLock = async () => (await statusOf(machine)).declined["netavark's lock"] ?? 0;
+  // The second one is taken in the middle of the work.
+  for (const lock of [ND, `${ND}/firewall/firewall-reload.lock`]) {
+    const before = await declinedForLock(), holder = machine.start(["flock", lock, "sleep", "infinity"]);
+    await untilTrue(() => machine.run(["flock", "-n", lock, "true"]), ({ code }) => code !== 0);
     const begun = attach(machine, "setup", container, input);
-    await untilTrue(async () => (await statusOf(machine)).declined["netavark's lock"] ?? 0, (count) => count > 0);
+    await untilTrue(declinedForLock, (count) => count > before);
     await machine.sh(`kill $(ps -o pid= --ppid ${holder.pid})`);
     expect(await begun).toMatchObject({ code: 0 });
-    expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0 });
+    expect(await machine.sh("ls /sys/class/net | grep -c veth")).toBe("1\n");
+    expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stdout: "", stderr: "" });
   }
   {
     await using _bus = await startBus(machine);
