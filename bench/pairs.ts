@@ -21,7 +21,7 @@ export interface Samples {
 }
 
 /** A worker of a resident is warm after some hundred calls. They do not count. */
-const WARM_UP_RUNS = 150;
+export const WARM_UP_RUNS = 150;
 
 interface Conditions {
   sides?: readonly Side[];

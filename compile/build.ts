@@ -89,7 +89,7 @@ type Imports = Map<string, string[]>;
 const BESIDE_PLUGINS =
   /^src\/(runtime|podman|netavark|podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
 
-/** What most calls of plugins load some of: `ADD` and `DEL`, on a host with nf_tables. */
+/** Modules of which most calls of plugins load one or more: ADD and DEL, on a host with nf_tables. */
 const OFTEN = [
   "src/engine/verbs/del.ts",
   ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local", "meta/firewall", "meta/portmap", "meta/tuning"]
@@ -101,7 +101,7 @@ const OFTEN = [
   ...["firewall", "masquerade", "port-mappings"].map((theme) => `src/resources/packets/${theme}/iptables.ts`),
 ];
 
-/** The same of the runtime, with `add` and `del`. */
+/** The same for the runtime, with `add` and `del`. */
 const OFTEN_BY_RUNTIME = [
   ...OFTEN,
   "src/engine/verbs/add.ts",
@@ -113,6 +113,14 @@ const OFTEN_BY_RUNTIME = [
     .map((name) => `src/runtime/cli/${name}.ts`),
   "src/runtime/container-networks.ts",
   "src/runtime/idle-warnings.ts",
+];
+
+/** The same for netavark, with `setup` and `teardown`. */
+const OFTEN_BY_NETAVARK = [
+  "src/ffi/netlink/route/remove-link.ts",
+  "src/firewalld/client.ts",
+  "src/iptables/nft-table.ts",
+  "src/resources/packets/localhost-access.ts",
 ];
 
 /** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and returns its path. */
@@ -146,7 +154,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       names: ["netavark"],
       ...program(
         () => true,
-        OFTEN,
+        OFTEN_BY_NETAVARK,
         "src/netavark/program/command-line.ts",
         "src/netavark/program/setup-teardown.ts",
         "src/engine/verbs/add.ts",
@@ -179,7 +187,7 @@ function readImports(metafile: string): Imports {
   return imports;
 }
 
-/** The roots and all that they import, each module after its own imports. */
+/** The roots and all that they import, each module after its own imports. Throws for a root that is not in the bundle. */
 function loadingOrder(roots: readonly string[], imports: Imports): string[] {
   const seen = new Set<string>(), order: string[] = [];
   const load = (path: string) => {
@@ -188,7 +196,10 @@ function loadingOrder(roots: readonly string[], imports: Imports): string[] {
     imports.get(path)?.forEach(load);
     order.push(path);
   };
-  roots.forEach(load);
+  for (const root of roots) {
+    if (!imports.has(root)) throw new Error(`compile/build.ts names ${root}, which is not in the bundle`);
+    load(root);
+  }
   return order;
 }
 

@@ -19,7 +19,7 @@ export interface Target {
   /** What it always loads, by path from the root, in the order of loading; the entry is the last. */
   eager: readonly string[];
   /** What it often loads, each module with what it imports. */
-  often?: ReadonlySet<string>;
+  often: ReadonlySet<string>;
   /** Whether it can come to load the module at all. */
   mayLoad(path: string): boolean;
 }
@@ -49,7 +49,7 @@ interface Edit {
 
 class Program {
   readonly #bundle: string;
-  /** Modules that run straight through, in the order of loading; what is often loaded; the rest. */
+  /** 0: modules that run straight through, in the order of loading; 1: what is often loaded; 2: the rest. */
   readonly #levels: readonly (readonly Module[])[];
   readonly #levelOf: ReadonlyMap<Module, number>;
   readonly #byLoader: ReadonlyMap<string | undefined, Module>;
@@ -65,7 +65,7 @@ class Program {
     // Modules of constants and types only leave no trace in the bundle.
     const straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
     const later = modules.filter((module) => !straight.includes(module));
-    const isOften = ({ path }: Module) => often?.has(path) ?? true;
+    const isOften = ({ path }: Module) => often.has(path);
     this.#levels = [straight, later.filter(isOften), later.filter((module) => !isOften(module))];
     this.#levelOf = new Map(this.#levels.flatMap((modules, level) => modules.map((module) => [module, level])));
     this.#byLoader = new Map(modules.map((module) => [module.loader, module]));
@@ -79,7 +79,10 @@ class Program {
     return lines([...straight!.slice(0, -1), ...this.#answersOf(0), this.#names(0), within, ...straight!.slice(-1)]);
   }
 
-  /** `inner`: the levels within. Its function returns what outer levels call, and the way to the next level. */
+  /**
+   * Writes the function of a level, with the text of the levels inside it. It returns what outer levels call, and the
+   * function of the next level.
+   */
   #writeLevel(level: number, texts: readonly string[], inner: string): string {
     const outer = this.#levels.slice(0, level).flat();
     const isCalled = ({ loader }: Module) => outer.some(({ mentions }) => mentions.has(loader!));
@@ -222,7 +225,7 @@ class Program {
 
   /** The prefix by which code of `within` reaches functions of an inner level. */
   #reach(module: Module, within: Module): string {
-    const levels = this.#levels.keys().toArray().slice(
+    const levels = [...this.#levels.keys()].slice(
       this.#levelOf.get(within)! + 1,
       this.#levelOf.get(module)! + 1,
     );

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Bench, Benchmark, Row } from "../bench.ts";
 import { PATH, succeed } from "../call.ts";
 import { command, type Container, hasAddress, type Host, linkNames, openHost, type Side } from "../machine.ts";
-import { type Cycle, noSamples, runCycle, type Samples } from "../pairs.ts";
+import { type Cycle, noSamples, runCycle, type Samples, WARM_UP_RUNS } from "../pairs.ts";
 import { prepare, readAgain } from "../process.ts";
 import { shuffled, summarise } from "../statistics.ts";
 
@@ -215,7 +215,10 @@ function measure(bench: Bench, contestants: Contestants, each: Case): Record<Sid
     return { host: contestant.host, empty, runs, samples, cycle: cycleOf(bench, contestant, container, each) };
   });
   // The first does not count, unless there is no other.
-  for (const { host, runs, cycle } of ready) if (runs > 1) runCycle(bench, host, cycle);
+  for (const { host, runs, cycle } of ready) {
+    const warmUpRuns = host === bench.machine.served ? bench.runs(WARM_UP_RUNS) : Number(runs > 1);
+    for (let run = 0; run < warmUpRuns; run++) runCycle(bench, host, cycle);
+  }
   bench.machine.servedAtLeast(2 * bench.runs(each.runs), () => {
     for (let run = 0; run < bench.runs(each.runs); run++) {
       for (const { host, cycle, samples } of shuffled(ready.filter(({ runs }) => run < runs))) {

@@ -13,6 +13,7 @@ export function forgetAfterCall(forget: () => void): void {
 /** Modules forget what they held for the call. For processes that run more than one. */
 export function endCall(): void {
   caller = leftBecause = undefined;
+  isGone = false;
   for (const forget of forgetting) forget();
 }
 
@@ -25,6 +26,7 @@ interface Caller {
 
 let caller: Caller | undefined;
 let leftBecause: string | undefined;
+let isGone = false;
 
 export function takeCall(from: Caller): void {
   caller = from;
@@ -44,16 +46,17 @@ export function reasonLeft(): string | undefined {
   return leftBecause;
 }
 
-/** A worker of a resident waits no longer for a program of somebody else. */
+/** The longest that a worker waits for somebody else's program. */
 export const BRIEF_WAIT_MS = 10;
 
 /**
- * Call this before waiting for a program of somebody else, at most `patienceMs`. An ADD that may wait is declined before it begins. The other
- * verbs may meet what an ADD with another configuration has made; what they have done by then is not undone, because they
- * can be repeated, as after a kill.
+ * Call this before a wait of up to `patienceMs` for somebody else's program. An ADD that may wait is declined before it
+ * begins. The other verbs may meet what an ADD with another configuration has made; what they have done by then is not
+ * undone, because they can be repeated, as after a kill. A call whose caller is gone is left to nobody: what it takes back
+ * is waited for.
  */
 export function leaveBeforeWaiting(awaited: string, patienceMs = Infinity): void {
-  if (isHandedOver() && patienceMs > BRIEF_WAIT_MS) leaveToCaller(awaited);
+  if (isHandedOver() && patienceMs > BRIEF_WAIT_MS && !isCallerGone()) leaveToCaller(awaited);
 }
 
 export function isHandedOver(): boolean {
@@ -62,7 +65,8 @@ export function isHandedOver(): boolean {
 
 /** Nobody waits for the answer any more. */
 export function isCallerGone(): boolean {
-  return caller !== undefined && caller.isGone();
+  isGone ||= caller !== undefined && caller.isGone();
+  return isGone;
 }
 
 /** Of the caller that handed its call over; undefined when the call is this process's own. */

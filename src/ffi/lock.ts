@@ -3,7 +3,7 @@
  * file, open file description locks (fcntl(2)) for ranges of bytes. Both belong to the descriptor, so they also hold
  * between two users in one process.
  */
-import { leaveBeforeWaiting } from "./calls.ts";
+import { isHandedOver, leaveBeforeWaiting } from "./calls.ts";
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { heedInterruption } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "./libc.ts";
@@ -141,11 +141,18 @@ export function unlockRange(fd: number, range: ByteRange): void {
   check("fcntl F_OFD_SETLK", setRangeLock(F_UNLCK, fd, range));
 }
 
-/** Waits until no netavark holds the file. A worker of a resident does not wait. */
-export function lockWithNetavark(fd: number, path: string): void {
-  if (tryLockExclusive(fd)) return;
-  leaveBeforeWaiting("netavark's lock");
-  lockExclusive(fd, path);
+/** As long as a setup of another worker takes. */
+const WORKER_PATIENCE_MS = 50;
+
+/** Waits for programs of others, which `reason` names. A worker of a resident waits a moment, and leaves the call then. */
+export function lockWithOthers(fd: number, path: string, reason: string): void {
+  try {
+    lockExclusive(fd, path, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
+  } catch (error) {
+    if (!isHandedOver() || !(error instanceof StillLocked)) throw error;
+    leaveBeforeWaiting(reason);
+    lockExclusive(fd, path);
+  }
 }
 
 /**
@@ -157,7 +164,7 @@ export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
   makeDirectories(directory, 0o755);
   const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
   try {
-    lockWithNetavark(fd, directory);
+    lockWithOthers(fd, directory, "netavark's lock");
     return work();
   } finally {
     closeFile(fd);

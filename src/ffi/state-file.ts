@@ -40,7 +40,7 @@ import {
   writeAll,
 } from "./files.ts";
 import { fromUtf8, utf8 } from "./libc.ts";
-import { lockWithNetavark } from "./lock.ts";
+import { lockWithOthers } from "./lock.ts";
 import { warn, warnOnce } from "./warn.ts";
 
 /** What is at the path is not believed. The message names what it is, and the next step. */
@@ -130,7 +130,7 @@ export function openStateLock(path: string): number | undefined {
 export function whileStateLocked<Value>(path: string, work: () => Value, open = openStateLock): Value {
   const fd = open(path);
   try {
-    if (fd !== undefined) lockWithNetavark(fd, path);
+    if (fd !== undefined) lockWithOthers(fd, path, "netavark's lock");
     return work();
   } finally {
     if (fd !== undefined) closeFile(fd);

@@ -55,12 +55,12 @@ export const nameHasOwner: Method = {
 
 /** Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`. */
 export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
-  const fd = connect(systemBusAddress(), patienceMs);
+  const deadline = performance.now() + patienceMs, fd = connect(systemBusAddress(), patienceMs);
   if (fd === undefined) return undefined;
-  const incoming = new Incoming(fd, patienceMs);
+  const incoming = new Incoming(fd, patienceMs, deadline);
   let serial = 0;
   try {
-    leaveBeforeWaiting("bus", patienceMs);
+    leaveBeforeWaiting("firewalld", patienceMs);
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
@@ -101,10 +101,11 @@ function connect(addresses: string, patienceMs: number): number | undefined {
     if (name === undefined) continue;
     try {
       const path = (kind === "path" ? "" : "\0") + decodeURIComponent(name);
+      // Where nobody listens there is nothing to wait for, so a worker of a resident looks, too.
       return connectTo(path, isHandedOver() ? Math.min(patienceMs, BRIEF_WAIT_MS) : patienceMs, SOCK_STREAM, address);
     } catch (error) {
       if (isErrno(error, ETIMEDOUT)) {
-        leaveBeforeWaiting("bus", patienceMs);
+        leaveBeforeWaiting("firewalld", patienceMs);
         throw noAnswer(patienceMs);
       }
       if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;
@@ -153,11 +154,12 @@ function decode(bytes: Uint8Array): Decoded {
 /** Reads from the bus, a line or a message at a time. */
 class Incoming {
   private bytes = new Uint8Array(0);
-  private readonly deadline: number;
 
-  constructor(private readonly fd: number, private readonly patienceMs: number) {
-    this.deadline = Date.now() + patienceMs;
-  }
+  constructor(
+    private readonly fd: number,
+    private readonly patienceMs: number,
+    private readonly deadline: number,
+  ) {}
 
   line(): string {
     const end = () => this.bytes.indexOf(0x0a);
@@ -166,6 +168,8 @@ class Incoming {
   }
 
   message(): Uint8Array {
+    // Also when others send all the time.
+    if (performance.now() >= this.deadline) throw noAnswer(this.patienceMs);
     while (this.bytes.length < 16) this.more();
     const view = new DataView(this.bytes.buffer, this.bytes.byteOffset), little = this.bytes[0] === "l".charCodeAt(0);
     const fields = view.getUint32(12, little), body = view.getUint32(4, little);
@@ -186,8 +190,7 @@ class Incoming {
     const pollfd = new Uint8Array(8), view = new DataView(pollfd.buffer);
     view.setInt32(0, this.fd, true);
     view.setInt16(4, POLLIN, true);
-    // Also when others send all the time.
-    const leftMs = this.deadline - Date.now();
+    const leftMs = Math.ceil(this.deadline - performance.now());
     if (leftMs <= 0 || retrying("poll", () => libc.poll(pollfd, 1, leftMs)) === 0) throw noAnswer(this.patienceMs);
     const chunk = new Uint8Array(65_536);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");

@@ -2,7 +2,7 @@
  * firewalld's D-Bus interface (firewalld.dbus(5)), and a part of it by itself: addresses as sources of a zone. Changes last
  * until firewalld is reloaded.
  */
-import { BRIEF_WAIT_MS, forgetAfterCall } from "../ffi/calls.ts";
+import { BRIEF_WAIT_MS, forgetAfterCall, isHandedOver, leaveToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Bus, type BusReply, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
 import { bare, type Value } from "./marshal.ts";
@@ -15,8 +15,9 @@ const QUESTION_PATIENCE_MS = 3000;
 let answered: { reason: string | undefined } | undefined;
 forgetAfterCall(() => (answered = undefined));
 
-/** Undefined when firewalld runs. Asked once in a call. */
+/** Undefined when firewalld runs. Asked once in a call. A worker of a resident leaves the call where it may run. */
 export function whyNotRunning(): string | undefined {
+  if (isHandedOver() && mayFirewalldRun()) leaveToCaller("firewalld");
   answered ??= { reason: askWhyNotRunning() };
   return answered.reason;
 }
@@ -37,8 +38,8 @@ function reasonWithin(patienceMs: number): string | undefined {
   return runs === true ? undefined : "firewalld does not run";
 }
 
-/** False when the bus says at once that firewalld does not run, or there is no bus: then the call does not ask again. */
-export function mayRun(): boolean {
+/** For a resident: asks for at most `BRIEF_WAIT_MS`. A clear no counts for the whole call. */
+export function mayFirewalldRun(): boolean {
   try {
     answered ??= { reason: reasonWithin(BRIEF_WAIT_MS) };
     return answered.reason === undefined;

@@ -13,7 +13,7 @@ import type { Family } from "./rule.ts";
 
 type TablesForm = "nft" | "legacy";
 
-/** A chain asks some ten times. */
+/** What this call has found: a chain asks seven times. */
 let found: { readonly path: string | undefined; form?: TablesForm } | undefined;
 forgetAfterCall(() => (found = undefined));
 

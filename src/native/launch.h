@@ -432,16 +432,25 @@ static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }
 
-/* `netavark OPTION... setup NAMESPACE`, as podman calls it. With --file it does not read its stdin. */
+/* Whether the value of the option, if it takes one, is the next word. */
+static int is_option_alone(const char *word) {
+  if (*word != '-') return 0;
+  while (*word != 0 && *word != '=') word++;
+  return *word == 0;
+}
+
+/* `netavark --config DIRECTORY OPTION... setup NAMESPACE`, as podman calls it. Others may not read their stdin: with --file,
+ * with --help, without --config, or with a verb that is the value of an option. */
 static int is_netavarks(const struct call *call) {
-  int last = call->argument_count - 1;
-  if (last < 2) return 0;
-  for (int at = 1; at < last; at++) {
+  int last = call->argument_count - 1, has_config = 0;
+  if (last < 3 || *call->arguments[last] == '-' || is_option_alone(call->arguments[last - 2])) return 0;
+  for (int at = 1; at < last - 1; at++) {
     const char *word = call->arguments[at];
     if (begins_with(word, "-f") || begins_with(word, "--file")) return 0;
+    has_config = has_config || begins_with(word, "-c") || begins_with(word, "--config");
   }
   const char *verb = call->arguments[last - 1];
-  return is_same(verb, "setup") || is_same(verb, "teardown");
+  return has_config && (is_same(verb, "setup") || is_same(verb, "teardown"));
 }
 
 /* What of a call a resident gets. */
@@ -449,7 +458,8 @@ enum handover { NOTHING, WORDS, WORDS_AND_STDIN };
 
 static enum handover handover_of(const struct call *call, const char *name, int is_runtime) {
   if (is_runtime) {
-    const char *verb = call->argument_count > 1 ? call->arguments[1] : "serve";
+    if (call->argument_count < 2) return NOTHING;
+    const char *verb = call->arguments[1];
     if (is_same(verb, "serve")) return NOTHING;
     /* Nothing ends what a person types, and `create` is then no verb of podman's. */
     if (is_podmans(verb)) return is_terminal(0) ? NOTHING : WORDS_AND_STDIN;

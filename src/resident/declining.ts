@@ -8,7 +8,7 @@ import type { Awaited } from "../contract/plugin.ts";
 import { leaveToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { hasContent } from "../ffi/kept-open.ts";
-import { mayRun } from "../firewalld/client.ts";
+import { mayFirewalldRun } from "../firewalld/client.ts";
 import { FAMILIES } from "../iptables/rule.ts";
 import { legacyTablesFile } from "../iptables/which-iptables.ts";
 import { loadRecorded, pluginNamed } from "../plugins/table.ts";
@@ -43,7 +43,7 @@ export function reasonToDecline(
   }
 }
 
-/** Our own plugins all run in this process. */
+/** Leaves the call when one of the plugins may wait, or is a program of others: all our own run in this process. */
 export function leaveWhatWaits(plugins: readonly ExaminedPlugin[], pluginPath: string): void {
   for (const { type, config } of plugins) {
     const reason = isForeign(type, pluginPath) ? "foreign plugin" : reasonOfPlugin(type, config, pluginPath);
@@ -61,7 +61,7 @@ function reasonOfPlugin(name: string, document: Record<string, unknown>, path: s
 
 /** Whether this host has what a call may wait for. */
 function isHere(awaited: Awaited): boolean {
-  if (awaited === "firewalld") return mayRun();
+  if (awaited === "firewalld") return mayFirewalldRun();
   return awaited !== "legacy iptables" || hasLegacyTables();
 }
 

@@ -58,7 +58,8 @@ function residentStatus(): ResidentStatus | StatusReport {
   for (;;) {
     const pid = residentPid();
     if (pid === undefined) {
-      const next = "Calls run by themselves. `patchbay serve` starts a resident.";
+      const next = "Calls run by themselves. `patchbay serve` starts a resident, or " +
+        "`systemctl restart patchbay.socket` where systemd has its units.";
       return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
     }
     if (pid === OUT_OF_SIGHT) {

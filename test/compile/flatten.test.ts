@@ -67,26 +67,23 @@ async function run(program: string, argv0: string): Promise<string> {
   return await child.stdout.text() + await child.stderr.text();
 }
 
-const target = (names: string[] | undefined, ...eager: string[]): Target => ({
+const target = (names: string[] | undefined, eager: string[] = [], often: string[] = []): Target => ({
   names,
-  often,
+  often: new Set(often),
   eager: ["say.ts", "early.ts", ...eager, "main.ts"],
   mayLoad: (path) => names === undefined || path !== "cli.ts",
 });
 
-let often: Target["often"];
-
-test.each<{ paths?: string[] }>([
-  {},
-  { paths: [] },
-  { paths: ["late.ts", "shared.ts"] },
-  { paths: ["twin.ts", "shared.ts"] },
-  { paths: ["shared.ts"] },
+test.each<{ often: string[] }>([
+  { often: [] },
+  { often: ["late.ts", "shared.ts"] },
+  { often: ["twin.ts", "shared.ts"] },
+  { often: ["shared.ts"] },
+  { often: ["late.ts", "shared.ts", "twin.ts", "cli.ts"] },
 ])(
   "flatten() keeps what a program does, wherever the lines are drawn: often %j",
-  async ({ paths }) => {
-    often = paths && new Set(paths);
-    const text = await bundle(`kept-${paths}`);
+  async ({ often }) => {
+    const text = await bundle(`kept-${often}`);
     const drawn = [
       { eager: [], loaded: "", late: "late, e212, twin, " },
       { eager: ["shared.ts"], loaded: "", late: "late, e212, twin, " },
@@ -95,7 +92,7 @@ test.each<{ paths?: string[] }>([
       { eager: ["shared.ts", "late.ts", "twin.ts"], loaded: "late, twin, ", late: "e212, " },
     ];
     for (const { eager, loaded, late } of drawn) {
-      const program = flatten(text, [target(["late", "plain"], ...eager), target(undefined, ...eager)]);
+      const program = flatten(text, [target(["late", "plain"], eager, often), target(undefined, eager, often)]);
       expect(program).not.toContain("__esm(");
       expect(await run(program, "plain")).toBe(`early, ${loaded}main, no cli\n`);
       expect(await run(program, "late")).toBe(`early, ${loaded}main, ${late}twin2function, twin2, back, no cli\n`);
@@ -106,19 +103,16 @@ test.each<{ paths?: string[] }>([
 
 test("flatten() makes the functions of what is seldom loaded only then", async () => {
   const text = await bundle("levels");
-  const made = (words: Target["often"]) => {
-    often = words;
-    return flatten(text, [target(["late"]), target(undefined)]).replaceAll(
+  const saying = (often: string[]) =>
+    flatten(text, [target(["late"], [], often), target(undefined, [], often)]).replaceAll(
       /function __load(\d)\(\) \{/g,
       (head, level) => `${head} say("level ${level}");`,
     );
-  };
   const rest = "late, e212, twin, twin2function, twin2, back, no cli\n";
-  expect(await run(made(new Set(["late.ts", "shared.ts"])), "late"))
+  expect(await run(saying(["late.ts", "shared.ts"]), "late"))
     .toBe(`early, main, level 1, ${rest.replace("twin,", "level 2, twin,")}`);
-  expect(await run(made(undefined), "late")).toBe(`early, main, level 1, ${rest}`);
-  expect(await run(made(new Set()), "none")).toBe("early, main, level 1, level 2, cli, ran\n");
-  often = undefined;
+  expect(await run(saying(["late.ts", "shared.ts", "twin.ts"]), "late")).toBe(`early, main, level 1, ${rest}`);
+  expect(await run(saying([]), "none")).toBe("early, main, level 1, level 2, cli, ran\n");
 }, 300_000);
 
 test("flatten() gives each name its program, and leaves out what that cannot come to", async () => {

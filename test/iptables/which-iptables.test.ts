@@ -84,19 +84,18 @@ test("the backend is what is configured, else iptables where there is one", () =
 });
 
 test("what is found counts for the whole call, and for no other", () => {
-  const { "Debian, nft": nft, "before 1.8": legacy } = layouts, first = `${root}/changing`;
-  symlinkSync(nft!.path, first);
-  process.env.PATH = first;
+  const { "Debian, nft": nft, "before 1.8": legacy } = layouts, path = `${root}/changing`;
   const asked = () => [hostIptables(), isLegacyHost()];
-  expect(asked()).toEqual([`${first}/iptables`, false]);
-  rmSync(first);
-  symlinkSync(legacy!.path, first);
-  expect(asked()).toEqual([`${first}/iptables`, false]);
-  endCall();
-  expect(asked()).toEqual([`${first}/iptables`, true]);
-  process.env.PATH = legacy!.path;
-  endCall();
-  expect(asked()).toEqual([`${legacy!.path}/iptables`, true]);
+  symlinkSync(nft!.path, path);
+  withPath(path, () => {
+    expect(asked()).toEqual([`${path}/iptables`, false]);
+    rmSync(path);
+    symlinkSync(legacy!.path, path);
+    expect(asked()).toEqual([`${path}/iptables`, false]);
+    endCall();
+    expect(asked()).toEqual([`${path}/iptables`, true]);
+  });
+  expect(withPath(legacy!.path, asked)).toEqual([`${legacy!.path}/iptables`, true]);
 });
 
 test("the older tables need iptables-save and iptables-restore, of the older form where both are there", () => {

@@ -17,7 +17,6 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
-
 import { untilTrue } from "../support/until-true.ts";
 import { buildOffset } from "../support/talking.ts";
 

@@ -108,7 +108,7 @@ test("nobody's answer is awaited in the name of another process", () => {
   takeEnvironment(utf8(`DBUS_SYSTEM_BUS_ADDRESS=unix:path=${path}\0`));
   const waits: Record<string, () => unknown> = {
     "DHCP": () => ask(path, { do: "report", network: "net" }, 100),
-    "bus": () => openSystemBus(100),
+    "firewalld": () => openSystemBus(100),
     "another program": () => runTrusted({ path: "/bin/true", argv: ["true"], environment: [] }, new Uint8Array()),
   };
   for (const [awaited, wait] of Object.entries(waits)) {

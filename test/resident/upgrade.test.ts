@@ -12,7 +12,6 @@ import { openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-
 import { statusOf, untilServed } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
 

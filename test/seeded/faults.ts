@@ -398,8 +398,8 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/state-file.ts",
-    find: "    if (fd !== undefined) lockExclusive(fd, path);",
-    replace: "    void lockExclusive;",
+    find: '    if (fd !== undefined) lockWithOthers(fd, path, "netavark\'s lock");',
+    replace: "    void lockWithOthers;",
     tests: ["test/netavark/aardvark/files.test.ts"],
     named: "own lock",
   },
@@ -559,6 +559,12 @@ const firewalls: Fault[] = [
     replace: "if (retrying(",
     tests: ["test/kernel/firewall-firewalld.test.ts"],
     named: "does not answer",
+  },
+  {
+    file: "src/firewalld/client.ts",
+    find: 'if (isHandedOver() && mayFirewalldRun()) leaveToCaller("firewalld");',
+    replace: "",
+    tests: ["test/netavark/program/resident.test.ts"],
   },
   {
     file: "src/firewalld/client.ts",
@@ -2996,10 +3002,22 @@ const netavarkDrivers: Fault[] = [
   },
   {
     file: "src/netavark/container/own-driver.ts",
+    find: "return !isGivenUp && session",
+    replace: "return session",
+    tests: ["test/netavark/program/resident.test.ts"],
+  },
+  {
+    file: "src/netavark/container/own-driver.ts",
     find: "isNamed && canHaveNames({ binary, containerId: call.container_id })",
     replace: "isNamed && Boolean(canHaveNames)",
     tests: ["test/netavark/several.test.ts"],
     named: "whichever it is",
+  },
+  {
+    file: "src/netavark/container/networks.ts",
+    find: 'if (isCallerGone()) throw new Error("the caller is gone");',
+    replace: "",
+    tests: ["test/netavark/program/resident.test.ts"],
   },
   {
     file: "src/netavark/container/networks.ts",

@@ -49,6 +49,8 @@ export async function whileDying<Answer extends Outcome>(
   await machine.sh(`until grep -q "TracerPid:.*[1-9]" /proc/${worker}/status; do sleep 0.01; done`);
   const outcome = await call();
   for (const pid of others) process.kill(pid, "SIGCONT");
+  // It ends with the worker; one that has not died is told so.
+  tracer.kill("SIGINT");
   await tracer.exited;
   expect(resident.workers()).not.toContain(worker);
   return outcome;

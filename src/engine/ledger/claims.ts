@@ -43,15 +43,20 @@ export function recordedByOthers(kind: string, owner: Owner): unknown[] {
  */
 export function claimedByOthers(kind: string, owner: Owner): unknown[] {
   for (const { path, header, entries } of listAllLedgers(startOfName(owner))) {
-    if (!isSameOwner(header, owner) || !entries.some((entry) => entry.kind === kind && !entry.givenUp)) continue;
-    try {
-      appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
-    } catch (error) {
-      // For example a full disk. The removal must continue.
-      warn(`ledger ${path} still claims what is being removed: ${(error as Error).message}`);
-    }
+    if (isSameOwner(header, owner)) giveUp({ path, entries }, kind);
   }
   return specsOf(kind, withoutGone(recordsOfOthers(owner)));
+}
+
+/** Writes that the removal of this kind begins. */
+export function giveUp({ path, entries }: Pick<LedgerRecord, "path" | "entries">, kind: string): void {
+  if (!entries.some((entry) => entry.kind === kind && !entry.givenUp)) return;
+  try {
+    appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
+  } catch (error) {
+    // For example a full disk. The removal must continue.
+    warn(`ledger ${path} still claims what is being removed: ${(error as Error).message}`);
+  }
 }
 
 function recordsOfOthers(owner: Owner): LedgerRecord[] {

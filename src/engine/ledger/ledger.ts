@@ -1,4 +1,5 @@
 /** Reads, locks and removes ledgers. Their format is in record.ts. */
+import { leaveBeforeWaiting } from "../../ffi/calls.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -11,7 +12,7 @@ import {
   removeEmptyDirectory,
   removeFile,
 } from "../../ffi/files.ts";
-import { lockShared, StillLocked, tryLockExclusive } from "../../ffi/lock.ts";
+import { lockShared, StillLocked, tryLockExclusive, tryLockShared } from "../../ffi/lock.ts";
 import {
   isTrustedDirectory,
   judgeStateDirectory,
@@ -151,6 +152,8 @@ function addsOf(record: LedgerRecord | undefined) {
 
 /** A repair that hangs must not keep clean-up from its work for ever. */
 function lockUnlessHeld(fd: number): void {
+  if (tryLockShared(fd)) return;
+  leaveBeforeWaiting("another operation");
   try {
     lockShared(fd);
   } catch (error) {

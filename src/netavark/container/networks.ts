@@ -1,4 +1,5 @@
 /** `netavark setup` and `teardown`: the networks of a container, one after the other. */
+import { isCallerGone } from "../../ffi/calls.ts";
 import { whileDirectoryLocked } from "../../ffi/lock.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { attempt } from "../../contract/failures.ts";
@@ -18,7 +19,7 @@ import { removeStaleAttachments } from "./stale.ts";
 import { foreignDriver } from "./foreign-driver.ts";
 import { driverToSetUp, driverToTearDown } from "./own-driver.ts";
 
-/** CNI_PATH of plugins that are in this program alone. */
+/** No CNI_PATH: the plugins are in this program. */
 const OWN_PLUGINS = "";
 
 /** Attaches all networks or none. Returns what podman shows of each, by its name. */
@@ -29,21 +30,24 @@ export function setUp(
   examine?: Examine,
 ): Record<string, StatusBlock> {
   within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
+  checkContainerId(call.container_id);
+  const all = call.attachments.map((attachment) => {
+    const containerNetwork = containerNetworkOf(call, attachment);
+    return { containerNetwork, driver: driverOf(containerNetwork, settings, driverToSetUp) };
+  });
+  const drivers = all.map(({ driver }) => driver);
+  refuseLoops(call, drivers);
+  examine?.(pluginsOf(drivers), OWN_PLUGINS);
   return whileDirectoryLocked(settings.configDirectory, () => {
     removeStaleAttachments();
-    checkContainerId(call.container_id);
-    const all = call.attachments.map((attachment) => {
-      const containerNetwork = containerNetworkOf(call, attachment);
-      return { containerNetwork, driver: driverOf(containerNetwork, settings, driverToSetUp) };
-    });
-    const drivers = all.map(({ driver }) => driver);
-    refuseLoops(call, drivers);
-    examine?.(pluginsOf(drivers), OWN_PLUGINS);
     const blocks: Record<string, StatusBlock> = Object.create(null);
     inSession((session) =>
       attachAllOrNone(all, {
         attach({ containerNetwork, driver }) {
           blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
+        },
+        finish() {
+          if (isCallerGone()) throw new Error("the caller is gone");
         },
         takeBack: ({ driver }) => driver.tearDown(session, netnsPath),
         errorOf: (error, notTakenBack) => joined([error, ...notTakenBack]),

@@ -6,6 +6,7 @@ import { CURRENT_VERSION } from "../../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { NetavarkConf, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
+import { giveUp } from "../../engine/ledger/claims.ts";
 import { readLedger } from "../../engine/ledger/ledger.ts";
 import type { Session } from "../../engine/session.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
@@ -13,6 +14,8 @@ import { dnsServersOf, namesOf } from "../../plugins/netavark/netavark-bridge/na
 import netavarkBridge from "../../plugins/netavark/netavark-bridge/netavark-bridge.ts";
 import { specificationsOf } from "../../plugins/netavark/netavark-bridge/specifications.ts";
 import netavarkVlan from "../../plugins/netavark/netavark-vlan/netavark-vlan.ts";
+import { containerLinkKind } from "../../resources/link/container-link.ts";
+import { vethKind } from "../../resources/link/veth.ts";
 import { canHaveNames } from "../../resources/netavark/aardvark-names/names.ts";
 import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 import type { ContainerNetwork, Driver, NetavarkSettings } from "./driver.ts";
@@ -114,7 +117,10 @@ function statusBlock(ifName: string, { interfaces = [], ips = [], dns = {} }: Re
   };
 }
 
-/** Whether ADD made a link that another program has removed from the container. */
+/**
+ * Whether ADD made a link that another program has removed from the container. First writes to the ledger that the link is
+ * given up: when this call is killed, the next one finds that an earlier teardown has removed it.
+ */
 function hasLostLink(
   session: Session,
   { call, network }: ContainerNetwork,
@@ -122,9 +128,12 @@ function hasLostLink(
   invocation: Parameters<Session["withHost"]>[0],
 ): boolean {
   const { ifName } = invocation, owner = { network: network.name, containerId: call.container_id, ifName };
-  const isMade = readLedger(owner, plugin)?.adds.at(-1)?.answer !== undefined;
-  if (!isMade) return false;
-  return session.withHost(
+  const record = readLedger(owner, plugin),
+    kind = network.driver === "bridge" ? vethKind.kind : containerLinkKind.kind;
+  if (record?.adds.at(-1)?.answer === undefined) return false;
+  const isGivenUp = record.adds.at(-1)!.entries.some((entry) => entry.kind === kind && entry.givenUp);
+  giveUp(record, kind);
+  return !isGivenUp && session.withHost(
     invocation,
     true,
     ({ container }) => container !== undefined && linkIndex(container.route, ifName) === undefined,

@@ -17,8 +17,8 @@ const MODULE = "netavark::commands::setup";
 const MOST_LOOKS = 50;
 
 /**
- * Only the driver `bridge` leaves something on the host. Never fails, because it is the setup of another container; in a
- * resident, what may wait for others is left to the caller.
+ * Only the driver `bridge` leaves something on the host. What cannot be removed is no failure of the setup of another
+ * container. A worker of a resident leaves the whole call to its caller where the removal may wait for others.
  */
 export function removeStaleAttachments(): void {
   const view = new HostView(false);

@@ -1,6 +1,6 @@
 /** `netavark setup` and `teardown`. */
 import { errorText } from "../../cni/error.ts";
-import { isCallerGone, isHandedOver } from "../../ffi/calls.ts";
+import { isHandedOver } from "../../ffi/calls.ts";
 import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
@@ -16,7 +16,6 @@ export function setup(call: NetavarkCall): number {
   if (settings.firewall === "firewalld") requireFirewalld();
   const blocks = setUp(container, call.operand, settings, call.examine);
   try {
-    if (isCallerGone()) throw new Error("the caller is gone");
     printLine(JSON.stringify(blocks));
     return 0;
   } catch (error) {
@@ -28,7 +27,8 @@ export function setup(call: NetavarkCall): number {
 
 export function teardown(call: NetavarkCall): undefined {
   const container = readContainer(call);
-  // podman is often stopped together with its container: the work is completed first. A worker does that in any case.
+  // podman is often stopped together with its container: the work is completed first. A signal to the caller does not reach
+  // a worker.
   if (!isHandedOver()) blockSignals([SIGTERM, SIGINT]);
   tearDown(container, call.operand, settingsOf(call, container), call.examine);
 }

@@ -87,6 +87,7 @@ export function removeUnits({ socket, service, mark, command }: ServiceUnits, di
   const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${UNITS}/${name}`) }));
   const text = present[1]!.text;
   if (directory !== undefined && text !== undefined && !starts(text, `${quoted(programIn(directory))} ${command}`)) {
+    printLine(`${UNITS}/${service.name} stays: it does not start ${programIn(directory)}`);
     return false;
   }
   if (!present.some(({ text }) => text?.startsWith(mark))) return false;

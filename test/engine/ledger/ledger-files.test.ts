@@ -256,7 +256,10 @@ describe("the lock", () => {
       const lockShared = () => {
         throw error;
       };
-      const replaced = replacedExports(require.resolve("../../../src/ffi/lock.ts"), locks, { lockShared });
+      const replaced = replacedExports(require.resolve("../../../src/ffi/lock.ts"), locks, {
+        lockShared,
+        tryLockShared: () => false,
+      });
       replaced.begin();
       try {
         return warningsOf(() => expect(removing(record, () => "done")).toBe("done"));

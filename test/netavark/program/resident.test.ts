@@ -2,10 +2,11 @@
  * netavark's setup and teardown through a resident: what it serves, what it leaves to the caller's own process, and that
  * nothing stays of a call whose worker or caller dies.
  */
+import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { startBus, startFirewalld } from "../../support/firewalld.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine } from "../../support/machine.ts";
+import { type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { creation } from "../../support/netavark/creation.ts";
 import { AARDVARK, ND } from "../../support/netavark/names.ts";
@@ -59,9 +60,10 @@ test("setup and teardown are served: the answer is the same, packets pass, and n
     }), isAsked);
   expect(how).toEqual(["served"]);
   // What netavark refuses it refuses in the same words.
-  const refused = () => attach(machine, "setup", { netnsPath: "/run/netns/nowhere" }, input);
-  const { code, json } = await refused();
-  expect([code, json.error]).toEqual([1, expect.stringContaining("invalid namespace path")]);
+  const refused = (env = {}) => attach(machine, "setup", { netnsPath: "/run/netns/nowhere" }, input, env);
+  const answer = await refused();
+  expect(answer).toEqual(await refused({ PATCHBAY_RESIDENT: "off" }));
+  expect(answer.json.error).toContain("invalid namespace path");
   await machine.removeContainer(container);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
@@ -100,7 +102,9 @@ test("what may wait for others runs by itself", async () => {
   }
   {
     await using _bus = await startBus(machine);
-    expect(await how(() => of(bridgeNetwork())())).toEqual(["served"]);
+    // On a busy machine the bus may not answer in time.
+    const call = () => howRun(machine, of(bridgeNetwork()));
+    expect(await untilTrue(call, (how) => how.join() === "served")).toEqual(["served"]);
     await using _firewalld = await startFirewalld(machine);
     expect(await how(of(bridgeNetwork()))).toEqual(["firewalld"]);
   }
@@ -114,6 +118,13 @@ test("what may wait for others runs by itself", async () => {
     for (const verb of ["setup", "teardown"]) {
       expect(await netavark(machine, ["-c", ND, ...file, verb, container.netnsPath])).toMatchObject({ code: 0 });
     }
+  }
+  // They answer without reading their stdin, which never ends here.
+  for (
+    const words of [["setup", "--help"], ["-c", "setup", "version"], ["setup", "/x"], ["-c", ND, "setup", "--help"]]
+  ) {
+    const asked = machine.start([netavarkProgram(), ...words]);
+    await asked.exited;
   }
   const { served, declined } = await statusOf(machine);
   expect({ served, declined }).toEqual({ served: before.served, declined: before.declined });
@@ -133,9 +144,31 @@ test("names that an earlier container has left are taken away by the caller, and
   const how = await howRun(machine, async () => {
     expect(await attach(machine, "setup", container, simple())).toMatchObject({ code: 0, stderr: "" });
   });
-  expect(how.filter((one) => one !== "aardvark-dns")).toEqual([]);
-  expect(await machine.sh("ls -I 'serve*' /run/patchbay")).toBe("net8\n");
+  // On a busy machine it may not have been asked.
+  expect(["", "aardvark-dns"]).toContain(how.join());
+  expect(await machine.sh(`ls -I 'serve*' /run/patchbay; ls ${ND}/aardvark-dns`)).toBe("net8\n");
   expect(await attach(machine, "teardown", container, simple())).toMatchObject({ code: 0 });
+});
+
+test("subnets that an earlier container has left in firewalld's zone go, while the resident leaves them to the caller", async () => {
+  await using machine = await openMachine();
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  const [dead, container] = [await machine.container("dead"), await machine.container()];
+  const earlier = containerIn([{ network: bridgeNetwork(5) }], 5);
+  expect(await attach(machine, "setup", dead, earlier)).toMatchObject({ code: 0 });
+  expect(firewalld.sources().length).toBe(2);
+  await machine.removeContainer(dead);
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  expect(await attach(machine, "setup", container, simple())).toMatchObject({ code: 0, stderr: "" });
+  // Another firewall than at setup: nothing of this call says that firewalld may be asked.
+  const env = { NETAVARK_FW: "none" };
+  expect(await attach(machine, "teardown", container, simple(), env)).toMatchObject({ code: 0, stderr: "" });
+  expect(firewalld.sources()).toEqual([]);
+  expect(await machine.sh("ls -I 'serve*' /run/patchbay")).toBe("");
+  const { declined } = await statusOf(machine);
+  expect(Object.keys(declined)).toEqual(["firewalld"]);
 });
 
 /** At moments of the call that are far apart: a line in the ledger, a link, rules, the answer. */
@@ -158,7 +191,29 @@ test.each(moments)(
   },
 );
 
-test("a caller that is killed before the answer has nothing attached", async () => {
+const inTeardown = [1, 2, 4, 7].map((nth) => `recvfrom:signal=KILL:when=${nth * 4}`);
+
+test.each(inTeardown)(
+  "a worker that dies in teardown (%s): the caller goes on, and says nothing of it",
+  async (injection) => {
+    await using machine = await openMachine();
+    const moment = await momentAfterOne(machine), container = await machine.container(), input = simple();
+    expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0 });
+    await using resident = await openResident(machine);
+    await untilServed(machine);
+    const answer = await whileDying(
+      machine,
+      resident,
+      injection,
+      () => attach(machine, "teardown", container, input),
+    );
+    expect(answer).toMatchObject({ code: 0, stdout: "" });
+    await machine.removeContainer(container);
+    expect(await leftSince(moment, machine)).toEqual([]);
+  },
+);
+
+test("a caller that is killed before the answer has nothing attached, also while others wait for the lock", async () => {
   await using machine = await openMachine();
   await momentAfterOne(machine);
   const container = await machine.container();
@@ -166,22 +221,27 @@ test("a caller that is killed before the answer has nothing attached", async () 
   await machine.sh("ip link set lo up", { in: container });
   const moment = await quietMoment(machine);
   const two = containerIn([{ network: bridgeNetwork(6) }, { network: bridgeNetwork(5) }], 3);
-  await using _resident = await openResident(machine);
+  await using resident = await openResident(machine, 1);
   await untilServed(machine);
   const takenBack = async () => (await statusOf(machine)).takenBack;
   for (const document of [simple(), two]) {
     const before = await takenBack();
-    expect(await killedInSetup(machine, container, document)).toBe(true);
+    // Each answer of the kernel takes the worker 20 ms, so the others come while it works.
+    const slow = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=sendto:delay_exit=20000"];
+    const tracer = machine.start([...slow, "-p", String(resident.workers()[0])]);
+    await untilTrue(
+      () => readFileSync(`/proc/${resident.workers()[0]}/status`, "utf8"),
+      (text) => !/TracerPid:\t0/.test(text),
+    );
+    const caller = machine.start([netavarkProgram(), "-c", ND, "setup", container.netnsPath]);
+    caller.stdin.write(JSON.stringify(document));
+    await caller.stdin.end();
+    await untilTrue(() => machine.run(["flock", "-n", ND, "true"]), ({ code }) => code !== 0);
+    const other = machine.start(["flock", ND, "sleep", "0.3"]);
+    caller.kill("SIGKILL");
     await untilTrue(takenBack, (count) => count > before);
-    // And it is finished: the next call is served.
+    tracer.kill("SIGINT");
+    await Promise.all([tracer.exited, other.exited]);
     expect(await leftSince(moment, machine)).toEqual([]);
   }
 });
-
-/** Returns whether it was killed: it waits for the answer, which is the third time that it waits. */
-async function killedInSetup(machine: Machine, container: Container, input: object): Promise<boolean> {
-  const words = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=ppoll:signal=KILL:when=3"];
-  const call = [netavarkProgram(), "-c", ND, "setup", container.netnsPath];
-  const { code } = await machine.run([...words, ...call], { stdin: JSON.stringify(input) });
-  return code === 137;
-}

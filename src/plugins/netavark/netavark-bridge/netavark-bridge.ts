@@ -50,7 +50,7 @@ export default definePlugin<NetavarkConf>({
   lockedDirectory: ({ configDirectory }) => configDirectory,
 });
 
-/** Whatever driver a network has: what is not decoded may be anything. */
+/** The document is not decoded yet, so nothing is sure of its form. */
 function hasNames(document: Record<string, unknown>): boolean {
   const network = field(document, "network");
   return field(document, "aardvarkBinary") !== undefined && isObject(network) &&
