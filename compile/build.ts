@@ -92,18 +92,27 @@ const BESIDE_PLUGINS =
 /** Modules of which most calls of plugins load one or more: ADD and DEL, on a host with nf_tables. */
 const OFTEN = [
   "src/engine/verbs/del.ts",
-  ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local", "meta/firewall", "meta/portmap", "meta/tuning"]
-    .map((plugin) => `src/plugins/${plugin}/${plugin.slice(plugin.indexOf("/") + 1)}.ts`),
+  ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local"].map(mainModule),
   "src/ffi/netlink/route/remove-link.ts",
+];
+
+/** The same for what writes rules. */
+const OFTEN_WITH_RULES = [
+  ...["meta/firewall", "meta/portmap", "meta/tuning"].map(mainModule),
   "src/firewalld/client.ts",
   "src/iptables/nft-table.ts",
   "src/resources/packets/masquerade/masquerade.ts",
   ...["firewall", "masquerade", "port-mappings"].map((theme) => `src/resources/packets/${theme}/iptables.ts`),
 ];
 
+function mainModule(plugin: string): string {
+  return `src/plugins/${plugin}/${plugin.slice(plugin.indexOf("/") + 1)}.ts`;
+}
+
 /** The same for the runtime, with `add` and `del`. */
 const OFTEN_BY_RUNTIME = [
   ...OFTEN,
+  ...OFTEN_WITH_RULES,
   "src/engine/verbs/add.ts",
   "src/ffi/signals.ts",
   "src/podman/call-of-driver.ts",
@@ -135,9 +144,9 @@ function flattened(temporary: string, architecture: Architecture): string {
     temporary,
   );
   const imports = readImports(metafile);
-  const program = (mayLoad: Target["mayLoad"], often: readonly string[], ...roots: string[]): Target => ({
+  const program = (mayLoad: Target["mayLoad"], often: readonly string[][], ...roots: string[]): Target => ({
     eager: loadingOrder([...roots, "src/main.ts"], imports),
-    often: new Set(loadingOrder(often, imports)),
+    often: often.map((paths) => new Set(loadingOrder(paths, imports))),
     mayLoad,
   });
   const targets = [
@@ -145,7 +154,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       names: pluginNames,
       ...program(
         (path) => !BESIDE_PLUGINS.test(path),
-        OFTEN,
+        [OFTEN, OFTEN_WITH_RULES],
         "src/engine/exec-plugin.ts",
         "src/engine/verbs/add.ts",
       ),
@@ -154,7 +163,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       names: ["netavark"],
       ...program(
         () => true,
-        OFTEN_BY_NETAVARK,
+        [OFTEN_BY_NETAVARK],
         "src/netavark/program/command-line.ts",
         "src/netavark/program/setup-teardown.ts",
         "src/engine/verbs/add.ts",
@@ -162,7 +171,7 @@ function flattened(temporary: string, architecture: Architecture): string {
         "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",
       ),
     },
-    program(() => true, OFTEN_BY_RUNTIME, "src/runtime/cli/command-line.ts"),
+    program(() => true, [OFTEN_BY_RUNTIME], "src/runtime/cli/command-line.ts"),
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;

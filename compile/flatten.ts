@@ -7,7 +7,7 @@
  *
  * This splits the binary into several programs by the name it is called by. Modules that such a program always loads run
  * straight through. What it often loads, functions included, goes into one function that is called when the first of it
- * is needed, and all the rest into another one within that. Throws at anything in the bundle that it does not know.
+ * is needed, and what it loads less often into others, each within the one before. Throws at anything in the bundle that it does not know.
  */
 import type { AnyNode } from "acorn";
 import { loaderCalled, loaderRequired, type Module, readModules, unknown, visit } from "./bundle.ts";
@@ -18,8 +18,8 @@ export interface Target {
   names?: readonly string[];
   /** What it always loads, by path from the root, in the order of loading; the entry is the last. */
   eager: readonly string[];
-  /** What it often loads, each module with what it imports. */
-  often: ReadonlySet<string>;
+  /** What it loads more or less often, the most often first, each module with what it imports. */
+  often: readonly ReadonlySet<string>[];
   /** Whether it can come to load the module at all. */
   mayLoad(path: string): boolean;
 }
@@ -49,7 +49,7 @@ interface Edit {
 
 class Program {
   readonly #bundle: string;
-  /** 0: modules that run straight through, in the order of loading; 1: what is often loaded; 2: the rest. */
+  /** First the modules that run straight through, in the order of loading, then what is loaded less and less often. */
   readonly #levels: readonly (readonly Module[])[];
   readonly #levelOf: ReadonlyMap<Module, number>;
   readonly #byLoader: ReadonlyMap<string | undefined, Module>;
@@ -65,8 +65,11 @@ class Program {
     // Modules of constants and types only leave no trace in the bundle.
     const straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
     const later = modules.filter((module) => !straight.includes(module));
-    const isOften = ({ path }: Module) => often.has(path);
-    this.#levels = [straight, later.filter(isOften), later.filter((module) => !isOften(module))];
+    const levelOf = ({ path }: Module) => [...often, { has: () => true }].findIndex((paths) => paths.has(path));
+    this.#levels = [
+      straight,
+      ...Array.from({ length: often.length + 1 }, (_, level) => later.filter((module) => levelOf(module) === level)),
+    ];
     this.#levelOf = new Map(this.#levels.flatMap((modules, level) => modules.map((module) => [module, level])));
     this.#byLoader = new Map(modules.map((module) => [module.loader, module]));
     this.#shared = this.#levels.map(() => []);

@@ -67,23 +67,25 @@ async function run(program: string, argv0: string): Promise<string> {
   return await child.stdout.text() + await child.stderr.text();
 }
 
-const target = (names: string[] | undefined, eager: string[] = [], often: string[] = []): Target => ({
+const target = (names: string[] | undefined, eager: string[] = [], ...often: string[][]): Target => ({
   names,
-  often: new Set(often),
+  often: often.map((paths) => new Set(paths)),
   eager: ["say.ts", "early.ts", ...eager, "main.ts"],
   mayLoad: (path) => names === undefined || path !== "cli.ts",
 });
 
-test.each<{ often: string[] }>([
+test.each<{ often: string[][] }>([
   { often: [] },
-  { often: ["late.ts", "shared.ts"] },
-  { often: ["twin.ts", "shared.ts"] },
-  { often: ["shared.ts"] },
-  { often: ["late.ts", "shared.ts", "twin.ts", "cli.ts"] },
+  { often: [[]] },
+  { often: [["late.ts", "shared.ts"]] },
+  { often: [["twin.ts", "shared.ts"]] },
+  { often: [["shared.ts"], ["late.ts", "shared.ts"]] },
+  { often: [["shared.ts"], ["twin.ts", "shared.ts"], ["late.ts", "shared.ts"]] },
+  { often: [["late.ts", "shared.ts", "twin.ts", "cli.ts"]] },
 ])(
   "flatten() keeps what a program does, wherever the lines are drawn: often %j",
   async ({ often }) => {
-    const text = await bundle(`kept-${often}`);
+    const text = await bundle(`kept-${often.map((paths) => paths.join("+")).join("-")}-${often.length}`);
     const drawn = [
       { eager: [], loaded: "", late: "late, e212, twin, " },
       { eager: ["shared.ts"], loaded: "", late: "late, e212, twin, " },
@@ -92,7 +94,7 @@ test.each<{ often: string[] }>([
       { eager: ["shared.ts", "late.ts", "twin.ts"], loaded: "late, twin, ", late: "e212, " },
     ];
     for (const { eager, loaded, late } of drawn) {
-      const program = flatten(text, [target(["late", "plain"], eager, often), target(undefined, eager, often)]);
+      const program = flatten(text, [target(["late", "plain"], eager, ...often), target(undefined, eager, ...often)]);
       expect(program).not.toContain("__esm(");
       expect(await run(program, "plain")).toBe(`early, ${loaded}main, no cli\n`);
       expect(await run(program, "late")).toBe(`early, ${loaded}main, ${late}twin2function, twin2, back, no cli\n`);
@@ -103,8 +105,8 @@ test.each<{ often: string[] }>([
 
 test("flatten() makes the functions of what is seldom loaded only then", async () => {
   const text = await bundle("levels");
-  const saying = (often: string[]) =>
-    flatten(text, [target(["late"], [], often), target(undefined, [], often)]).replaceAll(
+  const saying = (...often: string[][]) =>
+    flatten(text, [target(["late"], [], ...often), target(undefined, [], ...often)]).replaceAll(
       /function __load(\d)\(\) \{/g,
       (head, level) => `${head} say("level ${level}");`,
     );
@@ -112,6 +114,8 @@ test("flatten() makes the functions of what is seldom loaded only then", async (
   expect(await run(saying(["late.ts", "shared.ts"]), "late"))
     .toBe(`early, main, level 1, ${rest.replace("twin,", "level 2, twin,")}`);
   expect(await run(saying(["late.ts", "shared.ts", "twin.ts"]), "late")).toBe(`early, main, level 1, ${rest}`);
+  expect(await run(saying(["shared.ts"], ["late.ts", "shared.ts"]), "late"))
+    .toBe(`early, main, level 1, level 2, ${rest.replace("twin,", "level 3, twin,")}`);
   expect(await run(saying([]), "none")).toBe("early, main, level 1, level 2, cli, ran\n");
 }, 300_000);
 
