@@ -75,7 +75,7 @@ function obstacleTo(path: string, execute: (program: string) => void): string | 
       // The first numbers are given to other files before the execution.
       const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
       try {
-        const why = whyItDoesNotRun(program);
+        const why = whyItDoesNotRun(path, program);
         if (why === undefined) execute(program);
         return why && `does not run: ${why}`;
       } finally {
@@ -106,11 +106,12 @@ function isSameFile(one: string, other: string): boolean {
   }
 }
 
-function whyItDoesNotRun(program: string): string | undefined {
+function whyItDoesNotRun(path: string, executed: string): string | undefined {
   const input = openFile("/dev/null", O_RDONLY), output = openFile("/dev/null", O_WRONLY);
   try {
     const pid = spawn({
-      path: program,
+      path,
+      executed,
       argv: ["patchbay", "version"],
       environment: [],
       descriptors: [input, output, output],
