@@ -124,7 +124,8 @@ test("what calls may wait for counts where the host has it", async () => {
   expect(await outcomes()).toEqual(served);
   {
     await using _bus = await startBus(machine);
-    expect(await outcomes()).toEqual(served);
+    // On a busy machine the bus may not answer in time.
+    expect(await untilTrue(() => outcomes(), (told) => Bun.deepEquals(told, served))).toEqual(served);
     await using _firewalld = await startFirewalld(machine);
     expect(await outcomes()).toEqual(waiting);
   }
