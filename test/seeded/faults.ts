@@ -2818,7 +2818,7 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/own-file.ts",
-    find: "const why = whyItDoesNotRun(program);",
+    find: "const why = whyItDoesNotRun(path, program);",
     replace: "const why = undefined as string | undefined;",
     tests: ["test/resident/upgrade.test.ts"],
   },
