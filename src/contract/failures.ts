@@ -1,6 +1,6 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { LeftToCaller, reasonLeft } from "../ffi/calls.ts";
+import { isLeft } from "../ffi/calls.ts";
 
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}
@@ -22,8 +22,8 @@ export function attempt(failures: unknown[], work: () => void): void {
   try {
     work();
   } catch (error) {
-    // Whatever the error was made into: the caller runs the call from its beginning.
-    if (error instanceof LeftToCaller || reasonLeft() !== undefined) throw error;
+    // The caller runs the call from its beginning.
+    if (isLeft(error)) throw error;
     failures.push(error);
   }
 }

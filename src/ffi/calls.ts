@@ -13,7 +13,7 @@ export function forgetAfterCall(forget: () => void): void {
 /** Modules forget what they held for the call. For processes that run more than one. */
 export function endCall(): void {
   caller = leftBecause = undefined;
-  isGone = false;
+  wasGone = false;
   for (const forget of forgetting) forget();
 }
 
@@ -26,7 +26,7 @@ interface Caller {
 
 let caller: Caller | undefined;
 let leftBecause: string | undefined;
-let isGone = false;
+let wasGone = false;
 
 export function takeCall(from: Caller): void {
   caller = from;
@@ -41,12 +41,17 @@ export function leaveToCaller(reason: string): never {
   throw new LeftToCaller(reason);
 }
 
+/** Whether the call is left to its caller, whatever the error was made into. */
+export function isLeft(error: unknown): boolean {
+  return error instanceof LeftToCaller || leftBecause !== undefined;
+}
+
 /** Why the call is left to its caller, whatever it returned. */
 export function reasonLeft(): string | undefined {
   return leftBecause;
 }
 
-/** The longest that a worker waits for somebody else's program. */
+/** The longest that a worker waits for an answer of somebody else's program. */
 export const BRIEF_WAIT_MS = 10;
 
 /**
@@ -65,8 +70,8 @@ export function isHandedOver(): boolean {
 
 /** Nobody waits for the answer any more. */
 export function isCallerGone(): boolean {
-  isGone ||= caller !== undefined && caller.isGone();
-  return isGone;
+  wasGone ||= caller !== undefined && caller.isGone();
+  return wasGone;
 }
 
 /** Of the caller that handed its call over; undefined when the call is this process's own. */

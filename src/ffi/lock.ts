@@ -71,15 +71,20 @@ function tryLock(fd: number, operation: number, subject?: string): boolean {
 
 const sleeping = bindLater({ usleep: { args: ["u32"], returns: "i32" } });
 
-/** Asks again and again: the kernel itself waits for a lock without end. */
 function untilFree(fd: number, subject: string | undefined, patienceMs: number, attempt: () => boolean): void {
-  if (attempt()) return;
+  if (!isFreeWithin(patienceMs, attempt)) throw stillLocked(fd, subject, patienceMs);
+}
+
+/** Asks again and again: the kernel itself waits for a lock without end. */
+function isFreeWithin(patienceMs: number, attempt: () => boolean): boolean {
+  if (attempt()) return true;
   const begun = performance.now(), { usleep } = sleeping();
   for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
     heedInterruption();
-    if (performance.now() - begun > patienceMs) throw stillLocked(fd, subject, patienceMs);
+    if (performance.now() - begun > patienceMs) return false;
     usleep(pauseUs);
   }
+  return true;
 }
 
 function stillLocked(fd: number, subject: string | undefined, patienceMs: number): StillLocked {
@@ -144,15 +149,13 @@ export function unlockRange(fd: number, range: ByteRange): void {
 /** As long as a setup of another worker takes. */
 const WORKER_PATIENCE_MS = 50;
 
-/** Waits for programs of others, which `reason` names. A worker of a resident waits a moment, and leaves the call then. */
+/** Waits for programs of others. A worker of a resident waits a moment, and leaves the call then; `reason` says for what. */
 export function lockWithOthers(fd: number, path: string, reason: string): void {
-  try {
-    lockExclusive(fd, path, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
-  } catch (error) {
-    if (!isHandedOver() || !(error instanceof StillLocked)) throw error;
+  if (isHandedOver()) {
+    if (isFreeWithin(WORKER_PATIENCE_MS, () => tryLock(fd, LOCK_EX, path))) return;
     leaveBeforeWaiting(reason);
-    lockExclusive(fd, path);
   }
+  lockExclusive(fd, path);
 }
 
 /**

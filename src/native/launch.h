@@ -432,8 +432,8 @@ static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }
 
-/* Whether the value of the option, if it takes one, is the next word. */
-static int is_option_alone(const char *word) {
+/* Whether the next word is the value of this option, if it takes one. */
+static int takes_next_word(const char *word) {
   if (*word != '-') return 0;
   while (*word != 0 && *word != '=') word++;
   return *word == 0;
@@ -443,7 +443,7 @@ static int is_option_alone(const char *word) {
  * with --help, without --config, or with a verb that is the value of an option. */
 static int is_netavarks(const struct call *call) {
   int last = call->argument_count - 1, has_config = 0;
-  if (last < 3 || *call->arguments[last] == '-' || is_option_alone(call->arguments[last - 2])) return 0;
+  if (last < 3 || *call->arguments[last] == '-' || takes_next_word(call->arguments[last - 2])) return 0;
   for (int at = 1; at < last - 1; at++) {
     const char *word = call->arguments[at];
     if (begins_with(word, "-f") || begins_with(word, "--file")) return 0;

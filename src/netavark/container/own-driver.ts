@@ -8,6 +8,7 @@ import type { NetavarkConf, PodmanNetwork } from "../../podman-documents/netavar
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import { giveUp } from "../../engine/ledger/claims.ts";
 import { readLedger } from "../../engine/ledger/ledger.ts";
+import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import type { Session } from "../../engine/session.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { dnsServersOf, namesOf } from "../../plugins/netavark/netavark-bridge/names.ts";
@@ -100,7 +101,11 @@ function driverWith(containerNetwork: ContainerNetwork, conf: NetavarkConf): Dri
     setUp: (session, netnsPath) => statusBlock(ifName, session.runVerb(plugin, invocation("ADD", netnsPath))!),
     tearDown(session, netnsPath) {
       const ofDel = invocation("DEL", netnsPath),
-        isMissing = hasLostLink(session, containerNetwork, plugin.name, ofDel);
+        owner = { network: network.name, containerId: call.container_id, ifName };
+      const record = readLedger(owner, plugin.name), kind = linkKindOf(network);
+      const isMissing = record !== undefined && hasLostLink(session, ofDel, record, kind);
+      // When this call is killed, the next one finds that an earlier teardown has removed the link.
+      if (record !== undefined) giveUp(record, kind);
       session.runVerb(plugin, ofDel);
       if (isMissing) throw missingLink(containerNetwork);
     },
@@ -117,26 +122,23 @@ function statusBlock(ifName: string, { interfaces = [], ips = [], dns = {} }: Re
   };
 }
 
-/**
- * Whether ADD made a link that another program has removed from the container. First writes to the ledger that the link is
- * given up: when this call is killed, the next one finds that an earlier teardown has removed it.
- */
+function linkKindOf({ driver }: PodmanNetwork): string {
+  return driver === "bridge" ? vethKind.kind : containerLinkKind.kind;
+}
+
+/** Whether ADD made a link that another program has removed from the container. */
 function hasLostLink(
   session: Session,
-  { call, network }: ContainerNetwork,
-  plugin: string,
   invocation: Parameters<Session["withHost"]>[0],
+  { adds }: LedgerRecord,
+  kind: string,
 ): boolean {
-  const { ifName } = invocation, owner = { network: network.name, containerId: call.container_id, ifName };
-  const record = readLedger(owner, plugin),
-    kind = network.driver === "bridge" ? vethKind.kind : containerLinkKind.kind;
-  if (record?.adds.at(-1)?.answer === undefined) return false;
-  const isGivenUp = record.adds.at(-1)!.entries.some((entry) => entry.kind === kind && entry.givenUp);
-  giveUp(record, kind);
-  return !isGivenUp && session.withHost(
+  const { answer, entries } = adds.at(-1)!, isGivenUp = entries.some((entry) => entry.kind === kind && entry.givenUp);
+  if (answer === undefined || isGivenUp) return false;
+  return session.withHost(
     invocation,
     true,
-    ({ container }) => container !== undefined && linkIndex(container.route, ifName) === undefined,
+    ({ container }) => container !== undefined && linkIndex(container.route, invocation.ifName) === undefined,
   );
 }
 

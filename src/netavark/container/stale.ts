@@ -2,7 +2,7 @@
  * Removes what killed calls have left of containers that have ended: names, ports, files and ledgers. podman removes a
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
-import { LeftToCaller, reasonLeft } from "../../ffi/calls.ts";
+import { isLeft } from "../../ffi/calls.ts";
 import { isNamespaceGone } from "../../engine/operator/inspect.ts";
 import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
 import { HostView } from "../../engine/ledger/whereabouts.ts";
@@ -35,7 +35,7 @@ export function removeStaleAttachments(): void {
       inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
       log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);
     } catch (error) {
-      if (error instanceof LeftToCaller || reasonLeft() !== undefined) throw error;
+      if (isLeft(error)) throw error;
       log("warn", MODULE, `${ifName} of container ${containerId}, which is gone, stays: ${failureText(error)}`);
     }
   }
