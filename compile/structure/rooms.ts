@@ -113,12 +113,23 @@ export const rooms: readonly Room[] = [
   {
     name: "plugins",
     what: "a folder a plugin, each the story of its ADD in resources; their table",
-    mayImport: ["resources", "podman-documents", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
+    mayImport: [
+      "resources",
+      "podman-documents",
+      "contract",
+      "dhcp",
+      "ipam",
+      "ovsdb/server-address.ts",
+      "iptables",
+      "ffi",
+      "cni",
+      "net",
+    ],
   },
   {
     name: "resources",
     what: "what plugins make, by theme: a kind a file; their table",
-    mayImport: ["contract", "firewalld", "iptables", "ffi", "cni", "net"],
+    mayImport: ["contract", "firewalld", "ovsdb", "iptables", "ffi", "cni", "net"],
   },
   {
     name: "dhcp",
@@ -138,6 +149,7 @@ export const rooms: readonly Room[] = [
   },
   { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },
   { name: "firewalld", what: "the message bus, and firewalld's part on it", mayImport: ["ffi"] },
+  { name: "ovsdb", what: "Open vSwitch's database: its protocol and its values", mayImport: ["ffi", "net"] },
   {
     name: "iptables",
     what: "iptables' rules as data, written to nf_tables or to the older tables",

@@ -49,6 +49,7 @@ export const ENOBUFS = 105;
 export const ETIMEDOUT = 110;
 export const ECONNREFUSED = 111;
 export const EHOSTUNREACH = 113;
+export const EINPROGRESS = 115;
 export const EDQUOT = 122;
 
 /** From 1 on, one a line; 41 and 58 are nobody's. Lines, because every process loads this and few need one. */

@@ -40,6 +40,8 @@ const table: Record<string, () => AnyKind> = {
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
   "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
   "ipam": () => (require("./delegated/lease.ts") as typeof import("./delegated/lease.ts")).leaseKind,
+  "kept-from-host": () =>
+    (require("./packets/kept-from-host.ts") as typeof import("./packets/kept-from-host.ts")).keptFromHostKind,
   "lent-link": () =>
     (require("./link/lent-link/lent-link.ts") as typeof import("./link/lent-link/lent-link.ts")).lentLinkKind,
   "link-routes": () =>
@@ -56,6 +58,8 @@ const table: Record<string, () => AnyKind> = {
       .masqueradeKind,
   "network-rules": () =>
     (require("./netavark/network-rules.ts") as typeof import("./netavark/network-rules.ts")).networkRulesKind,
+  "ovs-port": () =>
+    (require("./link/ovs-port/ovs-port.ts") as typeof import("./link/ovs-port/ovs-port.ts")).ovsPortKind,
   "podman-bridge": () =>
     (require("./netavark/podman-bridge.ts") as typeof import("./netavark/podman-bridge.ts")).podmanBridgeKind,
   "port-mappings": () =>
@@ -77,6 +81,8 @@ const table: Record<string, () => AnyKind> = {
       .trafficLimitKind,
   "trusted-subnets": () =>
     (require("./netavark/trusted-subnets.ts") as typeof import("./netavark/trusted-subnets.ts")).trustedSubnetsKind,
+  "tx-checksums": () =>
+    (require("./link/tx-checksums.ts") as typeof import("./link/tx-checksums.ts")).txChecksumsKind,
   "veth": () => (require("./link/veth.ts") as typeof import("./link/veth.ts")).vethKind,
   "vlan-gateway": () =>
     (require("./address/vlan-gateway.ts") as typeof import("./address/vlan-gateway.ts")).vlanGatewayKind,

@@ -15,6 +15,7 @@ import { type Feature, lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { isListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
+import { startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -43,9 +44,10 @@ const machineFor: Record<string, string> = {
     printf 'FLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' >>/run/flannel/subnet.env`,
 };
 
-/** The DHCP service, and a server for it. Others need neither. */
+/** The DHCP service with a server for it, or Open vSwitch. Others need neither. */
 async function servicesFor(name: string, machine: Machine): Promise<AsyncDisposableStack> {
   const services = new AsyncDisposableStack();
+  if (name === "ovs") await services.use(await startOpenVswitch(machine)).addBridge("ovs0");
   if (name !== "dhcp") return services;
   const folder = mkdtempSync(join(tmpdir(), "patchbay-example-"));
   services.defer(() => rmSync(folder, { recursive: true }));
@@ -173,6 +175,8 @@ const unlisted: Record<string, string[]> = {
   "bridge": ["disableContainerInterface"],
   // Keys of the main plugin.
   "dhcp": ["bridge", "master"],
+  // It is refused.
+  "ovs": ["deviceID"],
   "host-device": ["DPDKMode"],
   "tuning": ["dataDir"],
 };

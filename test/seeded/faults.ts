@@ -598,6 +598,37 @@ const firewalls: Fault[] = [
     replace: "if (fileId(`${directory}/xtables-legacy-multi`) !== undefined)",
     tests: ["test/iptables/which-iptables.test.ts"],
   },
+  {
+    file: "src/ovsdb/connection.ts",
+    find: 'if (method === "echo") this.send',
+    replace: 'if (method === "ping") this.send',
+    tests: ["test/ovsdb/connection.test.ts"],
+  },
+  {
+    file: "src/ovsdb/connection.ts",
+    find: "if (this.received > MOST_BYTES)",
+    replace: "if (length > MOST_BYTES)",
+    tests: ["test/ovsdb/connection.test.ts"],
+  },
+  {
+    file: "src/ovsdb/documents.ts",
+    find: "byte === QUOTE && this.depth > 0",
+    replace: "byte === QUOTE",
+    tests: ["test/ovsdb/documents.test.ts"],
+  },
+  {
+    file: "src/ovsdb/server-address.ts",
+    find: "port >= 1 && port <= 65535",
+    replace: "port <= 65535",
+    tests: ["test/ovsdb/server-address.test.ts"],
+  },
+  {
+    file: "src/ovsdb/values.ts",
+    find: 'value[0] === "set" && Array',
+    replace: 'value[0] === "list" && Array',
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "CHECK says every",
+  },
 ];
 
 const contract: Fault[] = [
@@ -1154,6 +1185,55 @@ const resources: Fault[] = [
     replace: "Math.floor((rate * LATENCY_US) / US_PER_SECOND)",
     tests: ["test/resources/traffic/traffic-limit/token-bucket.test.ts"],
   },
+  {
+    file: "src/resources/link/ovs-port/owned-ports.ts",
+    find: '"external_ids", "excludes", map',
+    replace: '"external_ids", "includes", map',
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "GC removes",
+  },
+  {
+    file: "src/resources/link/ovs-port/owned-ports.ts",
+    find: "{ ...ids, contNetns }",
+    replace: "ids",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "without it",
+  },
+  {
+    file: "src/resources/link/ovs-port/ovs-port.ts",
+    find: "if (isRestated) removePorts",
+    replace: "if (!isRestated) removePorts",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "takes over",
+  },
+  {
+    file: "src/resources/link/ovs-port/sweep.ts",
+    find: "isStale || !isValid(owner)",
+    replace: "!isValid(owner)",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "GC removes",
+  },
+  {
+    file: "src/resources/link/ovs-port/switch.ts",
+    find: "poll([{ fd, events: POLLIN }], patienceMs).size > 0",
+    replace: "true",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "STATUS",
+  },
+  {
+    file: "src/resources/link/tx-checksums.ts",
+    find: "setTxChecksumOffload(ifName, false)",
+    replace: "setTxChecksumOffload(ifName, true)",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "TCP",
+  },
+  {
+    file: "src/resources/packets/kept-from-host.ts",
+    find: "[`net/ipv6/conf/${link}/disable_ipv6`",
+    replace: "[`net/ipv6/conf/${link}/addr_gen_mode`",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "the host neither",
+  },
 ];
 
 const plugins: Fault[] = [
@@ -1384,8 +1464,21 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/shared/container-interface.ts",
-    find: "interface: 0, gateway",
+    find: "undefined ? 0 : 1, gateway",
     replace: "interface: 1, gateway",
+    tests: ["test/plugins/stories.test.ts"],
+  },
+  {
+    file: "src/plugins/main/ovs/ovs.ts",
+    find: "requireSwitch(serverOf(conf), conf.bridge || undefined)",
+    replace: "requireSwitch(serverOf(conf), undefined)",
+    tests: ["test/kernel/ovs.test.ts"],
+    named: "STATUS",
+  },
+  {
+    file: "src/plugins/main/ovs/settings.ts",
+    find: "(retries || 5) * (interval || 600)",
+    replace: "(retries || 5) + (interval || 600)",
     tests: ["test/plugins/stories.test.ts"],
   },
 ];

@@ -2,16 +2,10 @@
 import { closeFile } from "../files.ts";
 import { check, cString, libc } from "../libc.ts";
 import { type FilterRule, setFilter } from "./filter.ts";
+import { type InternetEnd, socketAddress } from "./internet-end.ts";
 import { AF_INET, AF_INET6, openSocket, preparing, setOption, SOCK_DGRAM, SOCK_NONBLOCK } from "./socket.ts";
 
 const LONGEST_BYTES = 65536;
-
-interface UdpEnd {
-  address: Uint8Array;
-  port: number;
-  /** The link of a link-local address of IPv6. */
-  link?: number;
-}
 
 const SOURCE_AT = 8, SOURCE_AT_V4 = 4;
 
@@ -22,7 +16,7 @@ export class UdpSocket {
   private constructor(readonly fd: number) {}
 
   /** Opens a socket in the namespace that the thread is in. It sends only over the link, whatever the routes say. */
-  static open(from: UdpEnd, ifName: string): UdpSocket {
+  static open(from: InternetEnd, ifName: string): UdpSocket {
     const family = from.address.length === 4 ? AF_INET : AF_INET6;
     return preparing(openSocket("socket", family, SOCK_DGRAM | SOCK_NONBLOCK), (fd) => {
       setOption(fd, "SO_REUSEADDR", Int32Array.of(1));
@@ -33,7 +27,7 @@ export class UdpSocket {
     });
   }
 
-  send(to: UdpEnd, bytes: Uint8Array): void {
+  send(to: InternetEnd, bytes: Uint8Array): void {
     const address = socketAddress(to);
     check("sendto", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
   }
@@ -57,14 +51,4 @@ export class UdpSocket {
   close(): void {
     closeFile(this.fd);
   }
-}
-
-/** struct sockaddr_in or sockaddr_in6 */
-function socketAddress({ address, port, link = 0 }: UdpEnd): Uint8Array {
-  const isV4 = address.length === 4, bytes = new Uint8Array(isV4 ? 16 : 28), view = new DataView(bytes.buffer);
-  view.setUint16(0, isV4 ? AF_INET : AF_INET6, true);
-  view.setUint16(2, port);
-  bytes.set(address, isV4 ? 4 : 8);
-  if (!isV4) view.setUint32(24, link, true);
-  return bytes;
 }

@@ -1,10 +1,10 @@
 /**
- * The end of the story for plugins whose only interface is the container's: it gets the lease's addresses and is number
- * 0 in the result.
+ * The end of the story for plugins whose container's interface gets the lease's addresses and nothing else. In the result it is
+ * number 0, or follows the link's end on the host.
  */
 import { addressing } from "../../resources/address/addressing/addressing.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
-import type { IpConfig, Result } from "../../cni/result.ts";
+import type { Interface, IpConfig, Result } from "../../cni/result.ts";
 import { dnsOr } from "./ipam.ts";
 import type { Master, MasterChoice } from "../../resources/link/shared/master-link.ts";
 
@@ -14,19 +14,20 @@ export function configureContainerInterface(
   mac: string,
   lease: Result | undefined,
   sysctls: Record<string, string> = {},
+  hostEnd?: Interface,
 ): Result {
   const { conf, ifName } = at;
   const addresses: { address: string; gateway?: string }[] = [];
   const ips: IpConfig[] = [];
   for (const { address, gateway } of lease?.ips ?? []) {
     addresses.push({ address, gateway });
-    ips.push({ address, interface: 0, gateway });
+    ips.push({ address, interface: hostEnd === undefined ? 0 : 1, gateway });
   }
   const routes = lease?.routes ?? [];
   at.apply(addressing({ ifName, addresses, routes, sysctls, detectDuplicates: false }));
   const result: Result = {
     cniVersion: conf.cniVersion,
-    interfaces: [{ name: ifName, mac, sandbox: at.netnsPath }],
+    interfaces: [...hostEnd === undefined ? [] : [hostEnd], { name: ifName, mac, sandbox: at.netnsPath }],
     dns: dnsOr(conf, lease),
   };
   return lease === undefined ? result : { ...result, ips, routes: lease.routes };

@@ -46,6 +46,12 @@ export const ownTables = {
     madeBy: "bridge, for macspoofchk",
     comment: "Patchbay: containers whose source MAC is checked",
   },
+  "kept-from-host": {
+    family: NFPROTO_INET,
+    name: "patchbay_ovs",
+    madeBy: "ovs, on a bridge with a userspace datapath",
+    comment: "Patchbay: links whose packets Open vSwitch takes, and not the host",
+  },
 } as const satisfies Record<string, OwnTable>;
 
 export interface TableFacts {

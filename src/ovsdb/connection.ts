@@ -1,0 +1,182 @@
+/**
+ * A connection to a database server of Open vSwitch (RFC 7047, section 4). What the server sends is bounded, in time and in
+ * bytes, whatever it is.
+ */
+import { isHandedOver, leaveBeforeWaiting } from "../ffi/calls.ts";
+import { ECONNRESET, EPIPE, SyscallError } from "../ffi/errno.ts";
+import { closeFile, writeAll } from "../ffi/files.ts";
+import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
+import { libc, retrying, utf8 } from "../ffi/libc.ts";
+import { poll, POLLIN } from "../ffi/poll.ts";
+import { Documents } from "./documents.ts";
+import { connectToServer } from "./server-address.ts";
+import type { OvsdbRow } from "./values.ts";
+
+/** The server does not answer, or what answers is none. */
+export class NoDatabase extends Error {}
+
+/** The server has refused a transaction, which has changed nothing then. */
+export class Refused extends Error {
+  constructor(readonly reason: string, details: string) {
+    super(details === "" ? reason : `${reason}: ${details}`);
+  }
+}
+
+/** What one operation of a transaction answers. */
+export interface OperationResult {
+  readonly rows: readonly OvsdbRow[];
+  readonly count: number;
+  readonly uuid: unknown;
+}
+
+/** Of the tables that `watch` named: rows by their UUIDs, with the columns that it named. */
+export type Update = Readonly<Record<string, Readonly<Record<string, { new?: OvsdbRow }>>>>;
+
+/** Answers, not what Open vSwitch makes of them. The server stops for seconds when it rewrites its file. */
+const PATIENCE_MS = 10_000;
+/** The longest that a worker of a resident waits: with a thousand ports, Open vSwitch needs a tenth of a second for one more. */
+const WORKER_PATIENCE_MS = 500;
+/** Ten thousand ports are a third of it. */
+const MOST_BYTES = 8 * 1024 * 1024;
+const CHUNK_BYTES = 65_536;
+const DATABASE = "Open_vSwitch";
+
+interface Message {
+  id?: unknown;
+  method?: unknown;
+  params?: unknown;
+  result?: unknown;
+  error?: unknown;
+}
+
+export class OvsdbConnection {
+  private readonly documents = new Documents();
+  private readonly messages: Message[] = [];
+  private readonly updates: Update[] = [];
+  private received = 0;
+  private requests = 0;
+  private readonly begun = performance.now();
+
+  private constructor(
+    private readonly fd: number,
+    private readonly server: string,
+    private readonly isInterruptible: boolean,
+  ) {}
+
+  /** Throws SyscallError when nobody listens. `isInterruptible`: a signal to the runtime ends a wait. */
+  static open(server: string, isInterruptible = false): OvsdbConnection {
+    const fd = connectToServer(server, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
+    return new OvsdbConnection(fd, server, isInterruptible);
+  }
+
+  close(): void {
+    closeFile(this.fd);
+  }
+
+  /** All operations or none (RFC 7047, section 4.1.3). Throws Refused. */
+  transact(...operations: readonly OvsdbRow[]): OperationResult[] {
+    return resultsOf(this.call("transact", [DATABASE, ...operations]), operations.length);
+  }
+
+  /** From now on, changes of these columns of a table come as updates; what is there by now does not. */
+  watch(columns: Readonly<Record<string, readonly string[]>>): void {
+    const select = { initial: false, insert: false, delete: false, modify: true };
+    const tables = Object.entries(columns).map(([table, columns]) => [table, [{ columns, select }]]);
+    this.call("monitor", [DATABASE, "", Object.fromEntries(tables)]);
+  }
+
+  /** The next change of what is watched; undefined when there is none in time. */
+  nextUpdate(untilMs: number): Update | undefined {
+    while (this.updates.length === 0) {
+      if (!this.receive(untilMs)) return undefined;
+    }
+    return this.updates.shift();
+  }
+
+  private call(method: string, params: readonly unknown[]): unknown {
+    const id = ++this.requests;
+    this.send({ method, params, id });
+    const deadline = this.begun + PATIENCE_MS;
+    for (;;) {
+      const message = this.messages.shift();
+      if (message === undefined) {
+        if (!this.receive(deadline)) throw this.silent(`does not answer within ${PATIENCE_MS / 1000} s`);
+        continue;
+      }
+      if (message.id !== id) continue;
+      if (message.error) throw new Refused(reasonOf(message.error), "");
+      return message.result;
+    }
+  }
+
+  private send(message: Message): void {
+    try {
+      writeAll(this.fd, utf8(JSON.stringify(message)), this.server, PATIENCE_MS);
+    } catch (error) {
+      throw this.silent((error as Error).message);
+    }
+  }
+
+  /** Waits for bytes, and sorts the messages that end in them. False when the time is over. */
+  private receive(deadline: number): boolean {
+    if (!this.isReady(deadline)) return false;
+    const chunk = new Uint8Array(CHUNK_BYTES);
+    let length: number;
+    try {
+      length = retrying("recvfrom", () => Number(libc.recvfrom(this.fd, chunk, chunk.length, 0, null, null)));
+    } catch (error) {
+      if (error instanceof SyscallError && [ECONNRESET, EPIPE].includes(error.errno)) throw this.silent("has ended");
+      throw error;
+    }
+    if (length === 0) throw this.silent("has ended");
+    this.received += length;
+    if (this.received > MOST_BYTES) throw this.silent(`sends more than ${MOST_BYTES / 1024 / 1024} MiB`);
+    let documents: unknown[];
+    try {
+      documents = this.documents.add(chunk.subarray(0, length));
+    } catch {
+      throw this.silent("sends something that is no JSON-RPC");
+    }
+    for (const document of documents) this.sort(document as Message);
+    return true;
+  }
+
+  private isReady(deadline: number): boolean {
+    for (;;) {
+      const now = performance.now(), leaveAt = this.begun + WORKER_PATIENCE_MS;
+      if (now >= deadline) return false;
+      if (now >= leaveAt) leaveBeforeWaiting("Open vSwitch");
+      const until = isHandedOver() && now < leaveAt ? Math.min(leaveAt, deadline) : deadline;
+      const signals = this.isInterruptible ? interruptionDescriptor() : -1;
+      const ready = poll([this.fd, signals].map((fd) => ({ fd, events: POLLIN })), until - now);
+      if (ready.has(signals)) heedInterruption();
+      if (ready.has(this.fd)) return true;
+    }
+  }
+
+  private sort(message: Message): void {
+    const { id, method, params } = message;
+    // The server asks whether we are still here (RFC 7047, section 4.1.11).
+    if (method === "echo") this.send({ id, result: params, error: null });
+    else if (method === "update" && Array.isArray(params)) this.updates.push(params[1] as Update);
+    else if (method === undefined) this.messages.push(message);
+  }
+
+  private silent(what: string): NoDatabase {
+    return new NoDatabase(`the database of Open vSwitch at ${this.server} ${what}`);
+  }
+}
+
+function resultsOf(result: unknown, count: number): OperationResult[] {
+  if (!Array.isArray(result) || result.length < count) throw new Refused("the answer is no transaction's", "");
+  return result.map((one) => {
+    const { rows, count = 0, uuid, error, details } = (one ?? {}) as Record<string, unknown>;
+    if (error) throw new Refused(reasonOf(error), typeof details === "string" ? details : "");
+    return { rows: Array.isArray(rows) ? rows : [], count: Number(count), uuid };
+  });
+}
+
+function reasonOf(error: unknown): string {
+  const text = typeof error === "string" ? error : (error as { error?: unknown }).error;
+  return typeof text === "string" ? text : JSON.stringify(error).slice(0, 200);
+}

@@ -1,0 +1,51 @@
+/** The configuration of the ovs plugin: ovs-cni's, and `vxlanID`, which an example of CNI specification 0.3.1 has. */
+import { z } from "zod";
+import { capability, commonKeys, linkMtu } from "../../../cni/config.schema.ts";
+
+type Issue = { input?: unknown };
+
+const HIGHEST_VLAN = 4095;
+const trunkId = (key: string) => {
+  const error = `incorrect trunk ${key} parameter`;
+  return z.int().min(0, error).max(HIGHEST_VLAN, error).optional();
+};
+const between = (key: string, low: number, high: number) => {
+  const error = ({ input }: Issue) => `invalid "${key}": ${input} (must be between ${low} and ${high})`;
+  return z.int().min(low, { error }).max(high, { error }).optional();
+};
+
+export type OvsConf = z.infer<typeof ovsConf>;
+
+export const ovsConf = z.object({
+  ...commonKeys,
+  bridge: z.string().optional().describe(
+    "The bridge of Open vSwitch, which has to exist; br-int when the container is a logical port of OVN.",
+  ),
+  vlan: between("vlan", 0, HIGHEST_VLAN).describe(
+    "The container's VLAN, untagged. Without it and without trunk, the container sees all VLANs, tagged.",
+  ),
+  trunk: z.array(z.object({ minID: trunkId("minID"), maxID: trunkId("maxID"), id: trunkId("id") })).optional()
+    .describe("VLANs that the container sees tagged: ranges, or single ones by id. Then vlan counts for nothing."),
+  vxlanID: between("vxlanID", 1, 16777215).describe(
+    "The virtual network that the container joins, by a tunnel port that the bridge has.",
+  ),
+  mtu: linkMtu.describe("The MTU of both ends of the pair; 0 keeps the kernel's."),
+  ofport_request: between("ofport_request", 0, 65279).describe(
+    "The number of the port in OpenFlow; 0 leaves it to Open vSwitch.",
+  ),
+  interface_type: z.string().optional().describe("The type of the interface in Open vSwitch: system."),
+  socket_file: z.string().optional().describe(
+    "Where the database listens: unix:PATH or tcp:IP:PORT; unix:/var/run/openvswitch/db.sock by default.",
+  ),
+  configuration_path: z.string().optional().describe(
+    "A file with values for keys that are missing here; by default ovs.d/ovs.conf in /etc/kubernetes/cni/net.d or /etc/cni/net.d.",
+  ),
+  link_state_check_retries: z.int().optional().describe(
+    "With the interval: how long ADD waits for Open vSwitch. 5 by default.",
+  ),
+  link_state_check_interval: z.int().optional().describe("Milliseconds; 600 by default."),
+  deviceID: z.string().optional().meta({ description: "Not supported: hardware offload.", maxLength: 0 }),
+  args: z.object({ cni: z.record(z.string(), z.unknown()).optional() }).optional()
+    .describe("args.cni has mac and ovnPort, the container's logical port in OVN."),
+  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
+}).meta({ title: "CNI ovs plugin configuration", required: ["cniVersion", "name", "type"] });

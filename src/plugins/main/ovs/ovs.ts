@@ -1,0 +1,156 @@
+/**
+ * ovs: a veth pair between the container and a bridge of Open vSwitch, with addresses from IPAM.
+ *
+ * The configuration is ovs-cni's, and `vxlanID` of an example of CNI specification 0.3.1. Owns: the link CNI_IFNAME in the
+ * container, its other end on the host, and that end's port in Open vSwitch's database. The bridge is the operator's.
+ */
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { type Attachment, definePlugin, type JudgedCall } from "../../../contract/plugin.ts";
+import { randomMac } from "../../../ffi/random.ts";
+import { canonicalMac } from "../../../net/mac.ts";
+import { announcing } from "../../../resources/address/announcement.ts";
+import { carrier } from "../../../resources/link/carrier.ts";
+import { ovsPort } from "../../../resources/link/ovs-port/ovs-port.ts";
+import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
+import { requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
+import { freshHostName } from "../../../resources/link/shared/usable.ts";
+import { veth } from "../../../resources/link/veth.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
+import type { OvsConf } from "./ovs.schema.ts";
+import { validateOvsConf } from "./ovs.validate.gen.ts";
+import {
+  argumentsOf,
+  bridgeOf,
+  type CallArguments,
+  patienceMs,
+  readableArguments,
+  serverOf,
+  vlansInTunnel,
+  vlansOf,
+  withFile,
+} from "./settings.ts";
+import type { Interface, Result } from "../../../cni/result.ts";
+
+export default definePlugin<OvsConf>({
+  name: "ovs",
+  validate: (document) => withFile(validateOvsConf(document)),
+  judge,
+  add,
+  status: (conf) => requireSwitch(serverOf(conf), conf.bridge || undefined),
+  segment: ({ bridge = "", vlan }) => ({ link: vlan === undefined ? bridge : `${bridge}.${vlan}`, isRouted: false }),
+  sweeps: ["kept-from-host"],
+  gc(conf, isValid) {
+    const { sweepPorts } = require(
+      "../../../resources/link/ovs-port/sweep.ts",
+    ) as typeof import("../../../resources/link/ovs-port/sweep.ts");
+    sweepPorts(serverOf(conf), conf.name, isValid);
+  },
+});
+
+function judge(conf: OvsConf, call: JudgedCall | undefined): void {
+  if (conf.deviceID) {
+    throw new CniError(
+      INVALID_CONFIG,
+      `"deviceID": "${conf.deviceID}": hardware offload and vDPA are not supported`,
+      "attach the container without a device, or use ovs-cni for it",
+    );
+  }
+  serverOf(conf);
+  vlansOf(conf);
+  if (call === undefined) return;
+  const args = argumentsOf(conf, call), wanted = requestedMac(conf, args);
+  bridgeOf(conf, args);
+  if (wanted && canonicalMac(wanted) === undefined) {
+    throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
+  }
+}
+
+function add(at: Attachment<OvsConf>): Result {
+  const { conf, host, network, containerId, ifName } = at;
+  const owner = { network, containerId, ifName }, args = readableArguments(conf, at);
+  const mac = containerMac(at, args);
+  const place = {
+    server: at.configured(() => serverOf(conf), readableServer(conf)),
+    bridge: at.configured(() => bridgeOf(conf, args), conf.bridge ?? ""),
+  };
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
+  const vlans = portVlans(at, place);
+  const hostEnd = {
+    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
+    mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
+  };
+  at.apply(veth({
+    hostName: hostEnd.name,
+    hostMac: hostEnd.mac,
+    containerName: ifName,
+    containerMac: mac,
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+  }));
+  const port = at.apply(ovsPort({
+    ...owner,
+    ...place,
+    hostName: hostEnd.name,
+    netnsPath: at.netnsPath,
+    vlans,
+    vxlanId: conf.vxlanID,
+    ofportRequest: conf.ofport_request || undefined,
+    interfaceType: conf.interface_type || undefined,
+    ovnPort: args.ovnPort,
+    podUid: args.podUid,
+    patienceMs: patienceMs(conf),
+  }));
+  if (at.mayHave(port.isUserspace)) keepInUserspace(at, hostEnd.name);
+  const result = configureContainerInterface(at, mac, ipam?.add(), announcing(ifName), hostEnd);
+  at.apply(carrier({ ifName: hostEnd.name }));
+  return result;
+}
+
+/** Open vSwitch takes the packets from the host's end, and the kernel neither answers them nor completes them. */
+function keepInUserspace(at: Attachment<OvsConf>, hostName: string): void {
+  const { keptFromHost } = require(
+    "../../../resources/packets/kept-from-host.ts",
+  ) as typeof import("../../../resources/packets/kept-from-host.ts");
+  const { txChecksums } = require(
+    "../../../resources/link/tx-checksums.ts",
+  ) as typeof import("../../../resources/link/tx-checksums.ts");
+  const { network, containerId, ifName } = at;
+  at.applyAll([keptFromHost({ network, containerId, ifName, link: hostName }), txChecksums({ ifName })]);
+}
+
+function portVlans(at: Attachment<OvsConf>, { server, bridge }: { server: string; bridge: string }): PortVlans {
+  const { conf } = at, { vxlanID } = conf;
+  const configured = at.configured(() => vlansOf(conf), { mode: "trunk" });
+  if (vxlanID === undefined) return configured;
+  const { tagOfTunnel } = require(
+    "../../../resources/link/ovs-port/tunnels.ts",
+  ) as typeof import("../../../resources/link/ovs-port/tunnels.ts");
+  return at.examine(() => vlansInTunnel(conf, tagOfTunnel(server, bridge, vxlanID))) ?? configured;
+}
+
+/** For DEL: what ADD would refuse counts for nothing. */
+function readableServer(conf: OvsConf): string {
+  try {
+    return serverOf(conf);
+  } catch {
+    return serverOf({ ...conf, socket_file: undefined });
+  }
+}
+
+function containerMac(at: Attachment<OvsConf>, args: CallArguments): string {
+  const wanted = requestedMac(at.conf, args);
+  if (wanted) return canonicalMac(wanted) ?? "";
+  return at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
+}
+
+function requestedMac({ runtimeConfig }: OvsConf, { mac }: CallArguments): string | undefined {
+  return runtimeConfig?.mac || mac;
+}
+
+function containerSide({ ifName }: Attachment<OvsConf>, { interfaces }: Result): Interface | undefined {
+  return interfaces?.find(({ name, sandbox }) => name === ifName && sandbox);
+}
+
+/** In our results and ovs-cni's it precedes the container's link. */
+function hostSide({ interfaces }: Result): Interface | undefined {
+  return interfaces?.find(({ sandbox }) => !sandbox);
+}

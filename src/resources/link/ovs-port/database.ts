@@ -1,0 +1,31 @@
+/** Work on Open vSwitch's database, with its failures as people are told them. */
+import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
+import { SyscallError } from "../../../ffi/errno.ts";
+import { NoDatabase, OvsdbConnection, Refused } from "../../../ovsdb/connection.ts";
+
+/** `isInterruptible`: a signal to the runtime ends a wait. */
+export function withDatabase<T>(server: string, work: (database: OvsdbConnection) => T, isInterruptible = false): T {
+  let database: OvsdbConnection | undefined;
+  try {
+    database = OvsdbConnection.open(server, isInterruptible);
+    return work(database);
+  } catch (error) {
+    throw explained(error, server);
+  } finally {
+    database?.close();
+  }
+}
+
+function explained(error: unknown, server: string): unknown {
+  if (error instanceof SyscallError) {
+    const text = `the database of Open vSwitch cannot be reached: ${error.message}`;
+    const hint = `start Open vSwitch, or name the socket of its ovsdb-server: "socket_file" is ${server}`;
+    return new CniError(TRY_AGAIN_LATER, text, hint, { cause: error });
+  }
+  if (error instanceof NoDatabase) {
+    return new CniError(TRY_AGAIN_LATER, error.message, "look at the log of ovsdb-server", { cause: error });
+  }
+  if (!(error instanceof Refused)) return error;
+  const hint = `${server} has to be the database "Open_vSwitch"`;
+  return new CniError(INTERNAL, `the database of Open vSwitch refuses: ${error.message}`, hint, { cause: error });
+}

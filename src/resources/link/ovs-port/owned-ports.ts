@@ -1,0 +1,96 @@
+/**
+ * Whose a port is stands in its row (`external_ids`), which outlives processes and reboots:
+ *
+ *     owner=patchbay, patchbay-network=net, patchbay-container=4d2f…, contIface=eth0, contNetns=/var/run/netns/…, patchbay-boot=…
+ */
+import { bootId, whyNoBootId } from "../../../ffi/boot.ts";
+import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
+import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../../../ovsdb/values.ts";
+import type { Owner } from "../../../contract/owner.ts";
+import type { OvsPortSpec } from "./spec.ts";
+
+const OURS = { owner: "patchbay" };
+/** The plugin that has this one's configuration. */
+const OVS_CNI = { owner: "ovs-cni.network.kubevirt.io" };
+
+function ownedBy({ network, containerId, ifName }: Owner) {
+  return { ...OURS, "patchbay-network": network, "patchbay-container": containerId, contIface: ifName };
+}
+
+export function portIds(spec: OvsPortSpec): Record<string, string> {
+  const { netnsPath: contNetns, podUid } = spec;
+  return {
+    ...ownedBy(spec),
+    contNetns,
+    "patchbay-boot": bootId(),
+    ...podUid === undefined ? {} : { contPodUid: podUid },
+  };
+}
+
+export interface OwnedPort {
+  uuid: string;
+  name: string;
+  owner: Owner;
+  /** Of another boot of this machine: its link is gone. */
+  isStale: boolean;
+}
+
+const includes = (ids: Readonly<Record<string, string>>) => ["external_ids", "includes", map(ids)];
+const columns = ["_uuid", "name", "external_ids"];
+
+function select(where: readonly unknown[]): OvsdbRow {
+  return { op: "select", table: "Port", where, columns };
+}
+
+/** For a transaction: ports of ours that an earlier boot left. Nobody has their links any more. */
+export function selectStale(): OvsdbRow[] {
+  if (whyNoBootId() !== undefined) return [];
+  return [select([includes(OURS), ["external_ids", "excludes", map({ "patchbay-boot": bootId() })]])];
+}
+
+/** Ports of the attachment; with its name, only that one. */
+export function portsOf(database: OvsdbConnection, spec: OvsPortSpec): OwnedPort[] {
+  return found(database, [includes(ownedBy(spec)), ...named(spec)]);
+}
+
+/** Ports that ovs-cni made for the attachment, as it recognises them; by name where prevResult says it. */
+export function portsOfOvsCni(database: OvsdbConnection, spec: OvsPortSpec): OwnedPort[] {
+  const { netnsPath: contNetns, ifName: contIface } = spec;
+  const ids = { ...OVS_CNI, contIface }, byName = named(spec);
+  if (byName.length > 0) return found(database, [includes(ids), ...byName]);
+  return contNetns === "" ? [] : found(database, [includes({ ...ids, contNetns })]);
+}
+
+export function portsOfNetwork(database: OvsdbConnection, network: string): OwnedPort[] {
+  return found(database, [includes({ ...OURS, "patchbay-network": network })]);
+}
+
+function named({ hostName }: OvsPortSpec) {
+  return hostName === "" ? [] : [["name", "==", hostName]];
+}
+
+function found(database: OvsdbConnection, where: readonly unknown[]): OwnedPort[] {
+  return database.transact(select(where))[0]!.rows.map(ownedPort);
+}
+
+function ownedPort(row: OvsdbRow): OwnedPort {
+  const ids = entriesOf(row.external_ids), text = (key: string) => ids[key] ?? "";
+  const owner = {
+    network: text("patchbay-network"),
+    containerId: text("patchbay-container"),
+    ifName: text("contIface"),
+  };
+  const isStale = whyNoBootId() === undefined && text("patchbay-boot") !== bootId();
+  return { uuid: uuidsOf(row._uuid)[0] ?? "", name: textOf(row.name), owner, isStale };
+}
+
+/** For a transaction: takes the rows from every bridge. Open vSwitch's database drops what no bridge has. */
+export function detach(ports: readonly string[]): OvsdbRow[] {
+  if (ports.length === 0) return [];
+  return [{ op: "mutate", table: "Bridge", where: [], mutations: [["ports", "delete", set(ports.map(uuid))]] }];
+}
+
+export function removePorts(database: OvsdbConnection, ports: readonly OwnedPort[]): void {
+  const operations = detach(ports.map(({ uuid }) => uuid));
+  if (operations.length > 0) database.transact(...operations);
+}

@@ -1,0 +1,27 @@
+/**
+ * The container's link computes the checksums of what it sends. A veth leaves them to a device that packets never meet when
+ * a process takes them from the link's other end: then TCP fails. The setting belongs to the link, so DEL does nothing.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { offloadsTxChecksums, setTxChecksumOffload } from "../../ffi/ethtool.ts";
+
+interface TxChecksumsSpec {
+  ifName: string;
+}
+
+export const txChecksumsKind: ResourceKind<TxChecksumsSpec> = {
+  kind: "tx-checksums",
+  unmade: undefined,
+  apply: ({ ifName }, host) => host.container!.inside(() => setTxChecksumOffload(ifName, false)),
+  repair: (spec, host) => txChecksumsKind.apply(spec, host),
+  remove: () => {},
+  verify: ({ ifName }, host) =>
+    host.container!.inside(() =>
+      offloadsTxChecksums(ifName)
+        ? [`link ${ifName} in the container does not compute the checksums that it sends`]
+        : []
+    ),
+  describe: ({ ifName }) => `${ifName} computes the checksums that it sends`,
+};
+
+export const txChecksums = resource(txChecksumsKind);

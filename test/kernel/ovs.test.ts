@@ -1,0 +1,291 @@
+/** ovs: what Open vSwitch's database and the kernel hold, and which packets pass. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { type OpenVswitch, startOpenVswitch } from "../support/open-vswitch.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { ping, serve } from "../support/traffic.ts";
+
+const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
+const ovs0 = { type: "ovs", bridge: "ovs0", ipam };
+
+interface Stage extends AsyncDisposable {
+  machine: Machine;
+  ovs: OpenVswitch;
+  container(): Promise<Container>;
+}
+
+let shared: Stage;
+beforeAll(async () => void (shared = await openStage()));
+afterAll(async () => await shared[Symbol.asyncDispose]());
+
+async function openStage(): Promise<Stage> {
+  const machine = await openMachine(), ovs = await startOpenVswitch(machine);
+  await ovs.addBridge("ovs0");
+  return {
+    machine,
+    ovs,
+    container: () => machine.container(),
+    async [Symbol.asyncDispose]() {
+      await ovs[Symbol.asyncDispose]();
+      await machine[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** How many of the bytes that `to` sends by TCP arrive at 10.20.0.2. */
+async function bytesThrough(machine: Machine, at: Container, from: Container, count: number): Promise<number> {
+  const listening = machine.run([
+    "python3",
+    "-c",
+    `
+import socket
+listener = socket.create_server(("10.20.0.2", 7000))
+connection, _ = listener.accept()
+count = 0
+while data := connection.recv(65536): count += len(data)
+print(count)`,
+  ], { in: at });
+  const send = `
+import socket, time
+for _ in range(1000):
+    try:
+        connection = socket.create_connection(("10.20.0.2", 7000))
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.01)
+connection.sendall(bytes(${count}))`;
+  expect(await machine.run(["timeout", "60", "python3", "-c", send], { in: from })).toMatchObject({ code: 0 });
+  return Number((await listening).stdout);
+}
+
+const hostEnd = (result: { interfaces: { name: string }[] }) => result.interfaces[0]!.name;
+
+test("a port with the attachment's owner, the VLAN and the number that was asked for; DEL leaves nothing", async () => {
+  const { machine, ovs } = shared, container = await shared.container();
+  const net = network(machine, { ...ovs0, vlan: 100, mtu: 1400, ofport_request: 77 });
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine), rows = await ovs.rows();
+  const args = { args: "IgnoreUnknown=1;K8S_POD_UID=f00;MAC=C2:11:22:33:44:55;OvnPort=web-0" };
+  const result = await net.add(container, args), name = hostEnd(result);
+  expect(structuredClone(result)).toMatchObject({
+    interfaces: [{ name: expect.stringMatching(/^veth[0-9a-f]{8}$/) }, {
+      name: "eth0",
+      mac: "c2:11:22:33:44:55",
+      sandbox: container.netnsPath,
+    }],
+    ips: [{ address: "10.20.0.3/24", interface: 1 }, { address: "fd20::3/64", interface: 1 }],
+  });
+  expect(await ovs.portsOf("ovs0")).toEqual([name]);
+  const boot = (await machine.sh("cat /proc/sys/kernel/random/boot_id")).trim();
+  expect(await ovs.row("Port", name)).toMatchObject({
+    tag: 100,
+    vlan_mode: "access",
+    external_ids: [
+      "map",
+      [
+        ["contIface", "eth0"],
+        ["contNetns", container.netnsPath],
+        ["contPodUid", "f00"],
+        ["owner", "patchbay"],
+        ["patchbay-boot", boot],
+        ["patchbay-container", `ctr-${container.name}`],
+        ["patchbay-network", "net"],
+      ],
+    ],
+  });
+  expect(await ovs.row("Interface", name)).toMatchObject({
+    ofport: 77,
+    external_ids: ["map", [["iface-id", "web-0"]]],
+    error: ["set", []],
+  });
+  const [link] = JSON.parse(await machine.sh("ip -j link show eth0", { in: container }));
+  expect(link).toMatchObject({ address: "c2:11:22:33:44:55", mtu: 1400 });
+  await net.check(container, args);
+  await net.del(container, args);
+  expect(await ovs.rows()).toEqual(rows);
+  expect(await leftSince(moment, machine, /last_reserved_ip/)).toEqual([]);
+});
+
+test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () => {
+  await using stage = await openStage();
+  const { machine } = stage;
+  const [one, two, other, trunk] = [
+    await stage.container(),
+    await stage.container(),
+    await stage.container(),
+    await stage.container(),
+  ];
+  await network(machine, { ...ovs0, vlan: 5 }).add(one);
+  await network(machine, { ...ovs0, vlan: 5 }).add(two);
+  await network(machine, { ...ovs0, vlan: 6 }).add(other);
+  const tagged = network(machine, { type: "ovs", bridge: "ovs0", trunk: [{ id: 5 }, { minID: 8, maxID: 9 }] });
+  const name = hostEnd(await tagged.add(trunk));
+  expect(await stage.ovs.row("Port", name)).toMatchObject({ trunks: ["set", [5, 8, 9]], vlan_mode: "trunk" });
+  await using server = await serve(machine, one, "all");
+  for (const address of ["10.20.0.2", "fd20::2"]) {
+    expect(await server.ask(two, address)).toBe(address.replace(/2$/, "3"));
+    expect(await ping(machine, other, address)).toBe(false);
+  }
+  // More than one segment: checksums and segmentation are the links' own work here.
+  expect(await bytesThrough(machine, one, two, 3_000_000)).toBe(3_000_000);
+  await tagged.check(trunk);
+});
+
+test("the host neither answers nor forwards what the switch has", async () => {
+  const { machine } = shared, container = await shared.container();
+  await machine.sh("ip address replace 10.99.0.1/32 dev lo; ip address replace fd99::1/128 dev lo");
+  const net = network(machine, { ...ovs0, vlan: 300 });
+  const name = hostEnd(await net.add(container));
+  await machine.sh("ip route add default dev eth0; ip -6 route add default dev eth0", { in: container });
+  const [{ address: mac }] = JSON.parse(await machine.sh(`ip -j link show ${name}`));
+  expect(await machine.sh(`ip -6 -br address show dev ${name}`)).toBe("");
+  for (const address of ["10.99.0.1", "fd99::1"]) expect(await ping(machine, container, address)).toBe(false);
+  // Whoever guesses the address of the host's end gets no further.
+  await machine.sh(
+    `ip neigh replace 10.99.0.1 lladdr ${mac} dev eth0; ip -6 neigh replace fd99::1 lladdr ${mac} dev eth0`,
+    { in: container },
+  );
+  for (const address of ["10.99.0.1", "fd99::1"]) expect(await ping(machine, container, address)).toBe(false);
+  const counters = await machine.sh("nft list counter inet patchbay_ovs kept");
+  expect(Number(/packets (\d+)/.exec(counters)![1])).toBeGreaterThanOrEqual(1);
+  await net.check(container);
+  await machine.sh(`echo 0 >/proc/sys/net/ipv4/conf/${name}/arp_ignore; nft flush map inet patchbay_ovs links`);
+  const { json } = await net.call("CHECK", container);
+  expect(json.msg).toContain("is not in map links of table inet patchbay_ovs");
+  expect(json.msg).toContain(`net.ipv4.conf.${name}.arp_ignore is 0, not 8`);
+  await net.del(container);
+});
+
+test("CHECK says every difference of a port, in ovs-cni's words", async () => {
+  const { machine, ovs } = shared, container = await shared.container();
+  const net = network(machine, { ...ovs0, vlan: 5 }), name = hostEnd(await net.add(container));
+  await ovs.vsctl("set", "port", name, "tag=6");
+  expect((await net.call("CHECK", container)).json.msg).toBe("vlan tag mismatch. ovs=6,netconf=5");
+  await ovs.vsctl("set", "port", name, "tag=[]", "vlan_mode=trunk", "trunks=7");
+  expect((await net.call("CHECK", container)).json.msg).toBe(
+    "vlan tag mismatch. ovs=nil,netconf=5; vlan mode mismatch. expected=access,real=trunk; trunk mismatch. ovs=[7],netconf=[]",
+  );
+  await ovs.vsctl("del-port", name);
+  expect((await net.call("CHECK", container)).json.msg).toBe(`Open vSwitch has no port ${name}`);
+  await net.del(container);
+});
+
+test("a bridge that is deleted under a container: inspect says it, and repair mends it", async () => {
+  const { machine, ovs } = shared, container = await shared.container();
+  await ovs.addBridge("ovs1");
+  await machine.sh(`mkdir -p /run/confs; cat >/run/confs/web.conflist <<'END'
+    ${JSON.stringify({ cniVersion: "1.1.0", name: "web", plugins: [{ ...ovs0, bridge: "ovs1", vlan: 9 }] })}
+END`);
+  const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: "/run/confs" } });
+  const added = JSON.parse((await patchbay("add", "web", container.netnsPath)).stdout), name = hostEnd(added);
+  await ovs.vsctl("del-br", "ovs1");
+  expect((await patchbay("inspect")).stdout).toContain("failed to find bridge ovs1");
+  const refused = await patchbay("repair", "web", container.netnsPath);
+  expect(refused.code).toBe(1);
+  expect(refused.stdout + refused.stderr).toContain("ovs-vsctl add-br ovs1");
+  await ovs.addBridge("ovs1");
+  expect((await patchbay("inspect")).stdout).toContain(`Open vSwitch has no port ${name}`);
+  expect(await patchbay("repair", "web", container.netnsPath)).toMatchObject({ code: 0 });
+  expect(await ovs.row("Port", name)).toMatchObject({ tag: 9, vlan_mode: "access" });
+  expect((await patchbay("check", "web", container.netnsPath)).code).toBe(0);
+  await ovs.vsctl("set", "port", name, "tag=10");
+  const before = (await ovs.row("Port", name))._uuid;
+  expect(await patchbay("repair", "web", container.netnsPath)).toMatchObject({ code: 0 });
+  expect(await ovs.row("Port", name)).toMatchObject({ _uuid: before, tag: 9 });
+  expect((await patchbay("del", "web", container.netnsPath)).code).toBe(0);
+  expect(await ovs.rows()).not.toContain(name);
+});
+
+test("GC removes what is not valid and what an earlier boot left, and ADD the latter; others' ports stay", async () => {
+  const { machine, ovs } = shared;
+  const [kept, lost] = [await shared.container(), await shared.container()];
+  const net = network(machine, ovs0);
+  const stays = hostEnd(await net.add(kept)), goes = hostEnd(await net.add(lost));
+  // Another network's, another owner's, one of an earlier boot, and one that names no boot.
+  const ids = (owner: string, net: string) =>
+    `external_ids={owner=${owner},patchbay-network=${net},patchbay-container=x,contIface=eth0,patchbay-boot=former}`;
+  const port = (name: string, ids: string) =>
+    ovs.vsctl("--no-wait", "add-port", "ovs0", name, "--", "set", "port", name, ids);
+  await port("of-other-net", ids("patchbay", "other"));
+  await port("of-others", ids("somebody", "net"));
+  await port("of-former", ids("patchbay", "net"));
+  await machine.sh(`rm -r /run/patchbay`);
+  await net.gc([kept]);
+  const left = await ovs.portsOf("ovs0");
+  expect(left).toEqual(expect.arrayContaining([stays, "of-other-net", "of-others"]));
+  expect(left).not.toContain(goes);
+  expect(left).not.toContain("of-former");
+  const another = await shared.container();
+  await net.add(another);
+  const now = await ovs.portsOf("ovs0");
+  expect(now).not.toContain("of-other-net");
+  expect(now).toEqual(expect.arrayContaining([stays, "of-others"]));
+  await net.del(another);
+  await net.del(kept);
+  await net.del(lost);
+  await ovs.vsctl("del-port", "of-others");
+});
+
+test.each(["with prevResult", "without it"])("DEL takes over what ovs-cni has left, %s", async (how) => {
+  const { machine, ovs } = shared, [container, neighbour] = [await shared.container(), await shared.container()];
+  // What ovs-cni makes, and the same of another container.
+  const make = async ({ name, netnsPath }: Container) => {
+    const ids =
+      `external_ids={owner=ovs-cni.network.kubevirt.io,contNetns="${netnsPath}",contIface=eth0,contPodUid=""}`;
+    await machine.sh(`ip link add v-${name} type veth peer name eth0 netns ${name}`);
+    await ovs.vsctl("add-port", "ovs0", `v-${name}`, "--", "set", "port", `v-${name}`, ids);
+  };
+  await make(container);
+  await make(neighbour);
+  const [{ address: mac }] = JSON.parse(await machine.sh("ip -j link show eth0", { in: container }));
+  const prevResult = {
+    cniVersion: "1.1.0",
+    interfaces: [{ name: `v-${container.name}` }, { name: "eth0", mac, sandbox: container.netnsPath }],
+  };
+  const conf = how === "with prevResult" ? { prevResult } : {};
+  await machine.sh(`mkdir -p /run/bin; ln -sf ${patchbayPlugins()}/ovs /run/bin/ovs-cni`);
+  await network(machine, { type: "ovs-cni", bridge: "ovs0" }, "/run/bin").del(container, { conf });
+  expect(await ovs.portsOf("ovs0")).toEqual([`v-${neighbour.name}`]);
+  expect((await machine.run(["ip", "link", "show", `v-${container.name}`])).code).toBe(1);
+  await ovs.vsctl("del-port", `v-${neighbour.name}`);
+});
+
+test("a container that is gone: its port goes without its namespace", async () => {
+  const { machine, ovs } = shared, container = await shared.container();
+  const net = network(machine, ovs0), before = await quietMoment(machine), rows = await ovs.rows();
+  await net.add(container);
+  await machine.removeContainer(container);
+  await net.del(container);
+  expect(await ovs.rows()).toEqual(rows);
+  expect(await leftSince(withoutContainer(before, container), machine, /last_reserved_ip/)).toEqual([]);
+});
+
+test("STATUS: the database, the bridge, its datapath, ovs-vswitchd", async () => {
+  await using stage = await openStage();
+  const { machine, ovs } = stage;
+  const status = async (conf = {}) =>
+    (await network(machine, { type: "ovs", bridge: "ovs0", ...conf }).call("STATUS", undefined)).json;
+  expect(await status()).toBeUndefined();
+  expect(await status({ bridge: "none" })).toMatchObject({ code: 50, msg: "failed to find bridge none" });
+  expect(await status({ socket_file: "unix:/run/none.sock" })).toMatchObject({
+    code: 50,
+    msg: expect.stringContaining("/run/none.sock: no such file or directory"),
+  });
+  ovs.signal("switch", "SIGSTOP");
+  expect(await status()).toMatchObject({
+    code: 51,
+    msg: "ovs-vswitchd does not answer at /var/run/openvswitch/ovs0.mgmt",
+  });
+  ovs.signal("switch", "SIGCONT");
+  expect(await status()).toBeUndefined();
+  await ovs.stopSwitch("SIGKILL");
+  expect(await status()).toMatchObject({ code: 51 });
+  await ovs.vsctl("--no-wait", "add-br", "later");
+  expect(await status({ bridge: "later" })).toMatchObject({
+    code: 50,
+    msg: "bridge later has no datapath: Open vSwitch has not made it",
+  });
+});

@@ -1,0 +1,117 @@
+/**
+ * Open vSwitch in a machine, as Debian starts it: the database server and ovs-vswitchd, with their sockets in
+ * /run/openvswitch.
+ *
+ *     await using ovs = await startOpenVswitch(machine);
+ *     await ovs.vsctl("add-br", "ovs0", "--", "set", "bridge", "ovs0", "datapath_type=netdev");
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Running } from "./dhcp/running.ts";
+import { isListening } from "./listening.ts";
+import type { Container, Machine } from "./machine.ts";
+
+export interface OvsOptions {
+  /** Its namespace; the machine's own if this is left out. */
+  in?: Container;
+  /** Where its sockets and its database are. */
+  directory?: string;
+}
+
+const DIRECTORY = "/run/openvswitch", SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
+
+export class OpenVswitch implements AsyncDisposable {
+  private readonly logs = mkdtempSync(join(tmpdir(), "patchbay-ovs-"));
+  private readonly directory: string;
+  private database: Running | undefined;
+  private switching: Running | undefined;
+
+  constructor(private readonly machine: Machine, private readonly options: OvsOptions) {
+    this.directory = options.directory ?? DIRECTORY;
+  }
+
+  get socket(): string {
+    return `${this.directory}/db.sock`;
+  }
+
+  private start(name: string, command: readonly string[]): Running {
+    const env = { OVS_RUNDIR: this.directory, OVS_LOGDIR: this.directory, OVS_DBDIR: this.directory };
+    const place = { machine: this.machine, in: this.options.in };
+    return Running.start(place, command, { log: join(this.logs, name), env });
+  }
+
+  async startDatabase(): Promise<void> {
+    const { directory, socket } = this, file = `${directory}/conf.db`;
+    await this.machine.sh(`mkdir -p ${directory}; [ -e ${file} ] || ovsdb-tool create ${file} ${SCHEMA}`);
+    const command = [file, `--remote=punix:${socket}`, `--unixctl=${directory}/ovsdb-server.ctl`];
+    const database = this.database = this.start("ovsdb-server", ["ovsdb-server", ...command]);
+    await database.until(() => isListening(database, socket));
+    await this.vsctl("--no-wait", "init");
+  }
+
+  async startSwitch(): Promise<void> {
+    // Where this kernel has no module, Open vSwitch says so at every turn.
+    const command = ["ovs-vswitchd", `unix:${this.socket}`, `--unixctl=${this.directory}/ovs-vswitchd.ctl`];
+    this.switching = this.start("ovs-vswitchd", command);
+    await this.switching.until(() => isListening(this.switching!, `${this.directory}/ovs-vswitchd.ctl`));
+  }
+
+  async stopDatabase(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    await this.database?.stop(signal);
+  }
+
+  async stopSwitch(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    await this.switching?.stop(signal);
+  }
+
+  /** SIGSTOP and SIGCONT. */
+  signal(which: "database" | "switch", name: NodeJS.Signals): void {
+    (which === "database" ? this.database : this.switching)!.signal(name);
+  }
+
+  async vsctl(...args: readonly string[]): Promise<string> {
+    const command = ["ovs-vsctl", "--timeout=60", `--db=unix:${this.socket}`, ...args];
+    const { code, stdout, stderr } = await this.machine.run(command, { in: this.options.in });
+    if (code !== 0) throw new Error(`ovs-vsctl ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  /** Makes a bridge that works on every kernel. */
+  async addBridge(name: string): Promise<void> {
+    await this.vsctl("add-br", name, "--", "set", "bridge", name, "datapath_type=netdev");
+  }
+
+  async portsOf(bridge: string): Promise<string[]> {
+    return (await this.vsctl("list-ports", bridge)).split("\n").filter(Boolean);
+  }
+
+  /** The columns of a row, by their names. */
+  async row(table: "Port" | "Interface" | "Bridge", name: string): Promise<Record<string, unknown>> {
+    const { headings, data } = JSON.parse(await this.vsctl("--format=json", "list", table, name));
+    return Object.fromEntries(headings.map((heading: string, index: number) => [heading, data[0][index]]));
+  }
+
+  /** Every row of ports and interfaces: nothing of a container may be left in them. */
+  async rows(): Promise<string[]> {
+    const names = await Promise.all(
+      ["Port", "Interface"].map(async (table) => await this.vsctl("--bare", "--columns=name", "list", table)),
+    );
+    return names.join("\n").split("\n").filter(Boolean).sort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of [this.switching, this.database]) {
+      if (one !== undefined && !one.hasEnded) one.signal("SIGCONT");
+      await one?.stop("SIGKILL");
+    }
+    rmSync(this.logs, { recursive: true });
+  }
+}
+
+export async function startOpenVswitch(machine: Machine, options: OvsOptions = {}): Promise<OpenVswitch> {
+  const ovs = new OpenVswitch(machine, options);
+  await ovs.startDatabase();
+  await ovs.startSwitch();
+  return ovs;
+}
