@@ -7,7 +7,10 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { addAddress, delAddress, listAddresses, overlap } from "../../ffi/netlink/route/address.ts";
+import { linkTo } from "../../ffi/netlink/route/route-lookup.ts";
 import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
+import { RTNLGRP_IPV6_ROUTE } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
@@ -69,6 +72,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
       added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
       // A bridge without a MAC of its own takes the lowest MAC of its ports: set the one it had.
       setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
+      if (added && wanted.bytes.length === 16) awaitUse(wanted, host);
       return { added };
     } catch (error) {
       if (added) undoAfter(error, () => void delAddress(host.route, link.index, wanted));
@@ -92,3 +96,14 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
 };
 
 export const bridgeGateway = resource(bridgeGatewayKind);
+
+/** Only ends the wait on a host that is very busy; nothing is wrong then. */
+const PATIENCE_MS = 1000;
+
+/**
+ * The kernel takes an IPv6 address into use a moment after it has answered, also without duplicate address detection. Until
+ * its route to the address is there, the host forwards what the container sends to it.
+ */
+function awaitUse({ bytes }: Prefix, { route }: Host): void {
+  awaitChange(RTNLGRP_IPV6_ROUTE, PATIENCE_MS, () => linkTo(route, bytes) === "lo");
+}
