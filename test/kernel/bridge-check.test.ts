@@ -119,6 +119,19 @@ test.each([{ type: "bridge", bridge: "br0" }, { type: "ptp" }, { type: "tap" }])
   },
 );
 
+test("CHECK finds a route whose gateway is 0.0.0.0, which is none", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const addresses = [{ address: "10.20.0.2/24", gateway: "10.20.0.1" }];
+  const routes = [{ dst: "10.9.0.0/16", gw: "0.0.0.0", scope: 253 }];
+  const net = network(machine, { type: "bridge", bridge: "br0", ipam: { type: "static", addresses, routes } });
+  await net.add(container);
+  expect(await machine.sh("ip -n c1 route show 10.9.0.0/16")).toContain("dev eth0 scope link");
+  await net.check(container);
+  await machine.sh("ip -n c1 route del 10.9.0.0/16");
+  expect((await net.call("CHECK", container)).json.msg).toContain("10.9.0.0/16");
+});
+
 test("CHECK asks for prevResult", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");

@@ -43,6 +43,8 @@ interface AddressingSpec {
 }
 
 const DUPLICATE_WAIT_MS = 5000;
+/** To the kernel, this is none. */
+const NO_GATEWAY = "0.0.0.0";
 
 export const addressingKind: ResourceKind<AddressingSpec> = {
   kind: "addressing",
@@ -201,7 +203,7 @@ function settle(container: Container, index: number, ifName: string): void {
   throw new CniError(INTERNAL, `${failed} still has tentative addresses after ${DUPLICATE_WAIT_MS / 1000} seconds`);
 }
 
-/** Gives routes without a gateway the first gateway of their family. */
+/** Gives routes that name no gateway the first gateway of their family. */
 function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
   const firstGateway: Record<number, Uint8Array> = {};
   for (const { gateway } of spec.addresses) {
@@ -211,7 +213,7 @@ function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
   const routes: KernelRoute[] = [];
   for (const { dst: text, gw, priority, table, scope, mtu, advmss } of spec.routes) {
     const dst = prefixOf(text);
-    const gateway = gw ? parseAddress(gw) : firstGateway[dst.bytes.length];
+    const gateway = gw === NO_GATEWAY ? undefined : gw ? parseAddress(gw) : firstGateway[dst.bytes.length];
     routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss, protocol: spec.protocol });
   }
   if (!spec.pointToPoint) return routes;

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { KernelRoute } from "../../../../src/ffi/netlink/route/route.ts";
 import { parseAddress, parsePrefix } from "../../../../src/net/address.ts";
+import { addressingKind } from "../../../../src/resources/address/addressing/addressing.ts";
 import { refuseAddresses, refuseRoutes } from "../../../../src/resources/address/addressing/refused.ts";
 
 function said(work: () => void): string {
@@ -66,3 +67,14 @@ test.each<[Told[], string]>([
   [[{ dst: "192.0.2.0/24" }, { dst: "192.0.2.0/24", gw: "10.1.0.1" }, { dst: "192.0.2.0/24", priority: 5 }], ""],
   [[{ dst: "fd01::/64" }, { dst: "fd01::/64" }], ""],
 ])("routes %j: %s", (routes, reason) => expect(routed(routes)).toBe(reason));
+
+test("a route whose gateway is 0.0.0.0 has none, as the kernel has it", () => {
+  const addresses = [{ address: "10.1.0.2/24", gateway: "10.1.0.1" }], ifName = "eth0";
+  const judge = (dst: string, gw: string) =>
+    addressingKind.judge!(
+      { ifName, addresses, routes: [{ dst, gw, scope: 253 }], sysctls: {}, detectDuplicates: false },
+      undefined as never,
+    );
+  expect(said(() => judge("10.9.0.0/16", "0.0.0.0"))).toBe("");
+  expect(said(() => judge("10.9.0.0/16", "0.0.0.1"))).toContain("network is unreachable");
+});
