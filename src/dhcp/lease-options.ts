@@ -1,5 +1,7 @@
 /** What the configuration and CNI_ARGS say about a lease: `wishes` in requests to the service, and in its journal. */
 import { isObject } from "../cni/json.ts";
+import type { Route } from "../cni/result.ts";
+import { parseAddress, parsePrefix } from "../net/address.ts";
 
 export interface LeaseOptions {
   /** Option 61 in hexadecimal digits. Without it the server goes by the MAC address. */
@@ -15,8 +17,10 @@ export interface LeaseOptions {
   denied: string[];
   onExpiry: typeof EXPIRIES[number];
   ignored: Ignored[];
-  /** The metric of the routes that the service makes itself. */
+  /** The metric of routes that have none of their own. */
   priority: number;
+  /** Routes of the configuration. */
+  routes?: Route[];
   /** If this is false, the container gets no IPv4 address. */
   v4: boolean;
   v6?: V6Options;
@@ -55,6 +59,12 @@ const listOf = (test: Test): Test => (value) => Array.isArray(value) && value.ev
 const optional = (test: Test): Test => (value) => value === undefined || test(value);
 const among = (words: readonly string[]): Test => (value) => words.includes(value as string);
 
+const isPrefix: Test = (value) => typeof value === "string" && parsePrefix(value) !== undefined;
+const isAddress: Test = (value) => typeof value === "string" && parseAddress(value) !== undefined;
+const isRoute: Test = (value) =>
+  isObject(value) && isPrefix(value.dst) && optional(isAddress)(value.gw) &&
+  [value.mtu, value.advmss, value.priority, value.table, value.scope].every(optional(isNumber));
+
 const tests: Record<keyof LeaseOptions, Test> = {
   clientId: optional(isHex),
   wanted: listOf(isByte),
@@ -66,6 +76,7 @@ const tests: Record<keyof LeaseOptions, Test> = {
   onExpiry: among(EXPIRIES),
   ignored: listOf(among(IGNORED)),
   priority: isNumber,
+  routes: optional(listOf(isRoute)),
   v4: isBoolean,
   v6: optional((value) => isObject(value) && isHex(value.duid) && isHex(value.iaid)),
   required: listOf(among(FAMILIES)),

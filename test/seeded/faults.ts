@@ -1287,6 +1287,13 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/ipam/dhcp/lease-options.ts",
+    find: "routes: routesIn(ipam),",
+    replace: "",
+    tests: ["test/dhcp/plugin/routes.test.ts"],
+    named: "win over the server's",
+  },
+  {
+    file: "src/plugins/ipam/dhcp/lease-options.ts",
     find: "ipam.timeout < 1",
     replace: "ipam.timeout < 0",
     tests: ["test/dhcp/plugin/configuration.test.ts"],
@@ -2059,6 +2066,25 @@ const dhcp: Fault[] = [
     named: "talk about the IPv4",
   },
   {
+    file: "src/dhcp/configured-routes.ts",
+    find: 'isV6(dst) === (family === "ipv6")',
+    replace: "true",
+    tests: ["test/dhcp/v4/request.test.ts"],
+  },
+  {
+    file: "src/dhcp/link/kernel-routes.ts",
+    find: "    addRoute(route, one, { alone: true });",
+    replace: "    addRoute(route, one);",
+    tests: ["test/dhcp/plugin/changes.test.ts"],
+    named: "routes come, go",
+  },
+  {
+    file: "src/dhcp/link/kernel-routes.ts",
+    find: "return collectFailures(routes, (one) => addUnlessThere(handle, one));",
+    replace: "for (const one of routes) addUnlessThere(handle, one);\n  return [];",
+    tests: ["test/dhcp/link/use.test.ts"],
+  },
+  {
     file: "src/dhcp/link/ndp.ts",
     find: "view.setUint16(TYPE_AT + 2, checksum(packet, ICMP6));",
     replace: "void checksum;",
@@ -2126,13 +2152,6 @@ const dhcp: Fault[] = [
     replace: "void name;",
     tests: ["test/dhcp/plugin/v6-link.test.ts"],
     named: "IPv6 is off",
-  },
-  {
-    file: "src/dhcp/link/use.ts",
-    find: "    addRoute(route, one, { alone: true });",
-    replace: "    addRoute(route, one);",
-    tests: ["test/dhcp/plugin/changes.test.ts"],
-    named: "routes come, go",
   },
   {
     file: "src/dhcp/link/use.ts",
@@ -2248,6 +2267,13 @@ const dhcp: Fault[] = [
     find: "ownOptions.has(number)",
     replace: "ownOptions.has(-1)",
     tests: ["test/dhcp/v4/identity.test.ts"],
+  },
+  {
+    file: "src/dhcp/v4/lease/routes.ts",
+    find: "given.filter((route) => !isReplaced(route))",
+    replace: "given",
+    tests: ["test/dhcp/plugin/routes.test.ts"],
+    named: "win over the server's",
   },
   {
     file: "src/dhcp/v4/lease/request.ts",

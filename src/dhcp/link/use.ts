@@ -5,17 +5,17 @@
  * ADD leaves the address and the routes to the plugin that made the link, which would refuse one that is there. Only the
  * lifetime is set, as soon as the address appears. Later changes are made here.
  */
+import { throwJoined } from "../../contract/failures.ts";
 import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
-import { EEXIST } from "../../ffi/errno.ts";
 import { delAddress, lendAddress } from "../../ffi/netlink/route/address.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
-import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
-import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { isLinkLocal, isSameBytes, parseAddress, parsePrefix } from "../../net/address.ts";
+import type { KernelRoute } from "../../ffi/netlink/route/route.ts";
+import { isLinkLocal, isSameBytes } from "../../net/address.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import type { LeaseOptions } from "../lease-options.ts";
 import { announce } from "./arp.ts";
+import { addRoutes, includesRoute, kernelRoutes, removeRoutes } from "./kernel-routes.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 
 /** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
@@ -37,31 +37,29 @@ export function exchangeLease(
 ): void {
   const { route, link } = handle,
     isMoved = before === undefined || !isSameBytes(before.address.bytes, after.address.bytes);
-  const had = before === undefined ? [] : kernelRoutes(before, options, link.index);
-  const gets = kernelRoutes(after, options, link.index);
-  for (const one of had) if (isMoved || !includes(gets, one)) delRoute(route, one);
+  const had = before === undefined ? [] : routesOnLink(before, options, link.index);
+  const gets = routesOnLink(after, options, link.index);
+  removeRoutes(handle, had.filter((one) => isMoved || !includesRoute(gets, one)));
   // First the old one: where both are of one subnet, the kernel drops the later one with the earlier.
   if (isMoved && before !== undefined) delAddress(route, link.index, before.address);
   // The kernel has dropped the routes with an address that somebody has removed.
   const isNew = isMoved || !setLifetime(handle, after, seconds);
   if (isNew) lend(route, link.index, after.address, seconds, after.broadcast);
-  for (const one of gets) if (isNew || !includes(had, one)) addUnlessThere(handle, one);
+  const failures = addRoutes(handle, gets.filter((one) => isNew || !includesRoute(had, one)));
   if (isMoved) announce(handle, after.address.bytes);
-}
-
-function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
-  return routes.some((one) => keyOf(one) === keyOf(route));
+  throwJoined(failures);
 }
 
 /** Takes the address and the routes of a lease that has ended from the link. */
 export function removeLease(
-  { route, link }: NetnsHandle,
+  handle: NetnsHandle,
   offered: Offered,
   how: LeaseOptions["onExpiry"],
   options: LeaseOptions,
 ): void {
+  const { route, link } = handle;
   if (how === "keep") return;
-  for (const one of kernelRoutes(offered, options, link.index)) delRoute(route, one);
+  removeRoutes(handle, routesOnLink(offered, options, link.index));
   delAddress(route, link.index, offered.address);
   if (how === "down") setLink(route, link, { up: false });
 }
@@ -88,25 +86,6 @@ function lend(
   lendAddress(route, index, address, { preferred: valid, valid }, broadcast);
 }
 
-function kernelRoutes(offered: Offered, options: LeaseOptions, oif: number): KernelRoute[] {
-  return routesOf(offered, options).map(({ dst, gw, scope, priority }) => ({
-    dst: parsePrefix(dst)!,
-    gateway: scope === undefined ? parseAddress(gw!) : undefined,
-    oif,
-    scope,
-    priority,
-  }));
-}
-
-function keyOf({ dst, gateway }: KernelRoute): string {
-  return `${dst.bytes}/${dst.bits} ${gateway}`;
-}
-
-/** A route of somebody else to the same destination stays the only one. */
-function addUnlessThere({ route }: NetnsHandle, one: KernelRoute): void {
-  try {
-    addRoute(route, one, { alone: true });
-  } catch (error) {
-    if (!isNetlinkError(error, EEXIST)) throw error;
-  }
+function routesOnLink(offered: Offered, options: LeaseOptions, oif: number): KernelRoute[] {
+  return kernelRoutes(routesOf(offered, options), oif);
 }

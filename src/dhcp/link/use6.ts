@@ -1,9 +1,16 @@
-/** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
+/**
+ * An IPv6 lease on the link: the address with the lease's lifetimes, and the routes of the configuration. Others come from
+ * router advertisements.
+ */
+import { throwJoined } from "../../contract/failures.ts";
 import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { delAddress, lendAddress } from "../../ffi/netlink/route/address.ts";
+import type { KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isSameBytes } from "../../net/address.ts";
-import type { Binding } from "../v6/message/offer.ts";
+import { configuredRoutes } from "../configured-routes.ts";
 import type { LeaseOptions } from "../lease-options.ts";
+import type { Binding } from "../v6/message/offer.ts";
+import { addRoutes, kernelRoutes, removeRoutes } from "./kernel-routes.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 
 /** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
@@ -18,17 +25,32 @@ export function setLifetimes(handle: NetnsHandle, binding: Binding, age: number)
   return true;
 }
 
-export function exchangeBinding(handle: NetnsHandle, before: Binding | undefined, after: Binding, age: number): void {
+/** Puts the new lease in place of the old one. `age`: as above. */
+export function exchangeBinding(
+  handle: NetnsHandle,
+  { before, after, age }: { before: Binding | undefined; after: Binding; age: number },
+  options: LeaseOptions,
+): void {
   const { route, link } = handle,
     isMoved = before === undefined || !isSameBytes(before.address, after.address);
+  let failures: unknown[] = [];
   if (isMoved || !setLifetimes(handle, after, age)) {
     lendAddress(route, link.index, { bytes: after.address, bits: ALONE }, lifetimeOf(after, age));
+    failures = addRoutes(handle, routesOnLink(options, link.index));
   }
   if (isMoved && before !== undefined) delAddress(route, link.index, { bytes: before.address, bits: ALONE });
+  throwJoined(failures);
 }
 
-export function removeBinding({ route, link }: NetnsHandle, { address }: Binding, { onExpiry }: LeaseOptions): void {
-  if (onExpiry !== "keep") delAddress(route, link.index, { bytes: address, bits: ALONE });
+export function removeBinding(handle: NetnsHandle, { address }: Binding, options: LeaseOptions): void {
+  const { route, link } = handle;
+  if (options.onExpiry === "keep") return;
+  removeRoutes(handle, routesOnLink(options, link.index));
+  delAddress(route, link.index, { bytes: address, bits: ALONE });
+}
+
+function routesOnLink(options: LeaseOptions, oif: number): KernelRoute[] {
+  return kernelRoutes(configuredRoutes(options, "ipv6"), oif);
 }
 
 function lifetimeOf({ preferred, valid }: Binding, age: number) {

@@ -130,7 +130,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     this.announceLease(isMoved, seconds, { address, server: server.toHex(), seconds });
     // The plugin that made the link is about to give it the address.
     if (!attachment.isAwaited) {
-      this.applied((handle) => exchangeBinding(handle, before?.offered.binding, binding, now - lease.since));
+      const exchange = { before: before?.offered.binding, after: binding, age: now - lease.since };
+      this.applied((handle) => exchangeBinding(handle, exchange, attachment.options));
     }
     attachment.obtained();
   }

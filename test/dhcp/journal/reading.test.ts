@@ -127,6 +127,23 @@ test.each<[keyof typeof usualOptions, good: unknown[], bad: unknown[]]>([
   ["onExpiry", ["remove", "down", "keep"], [undefined, "up"]],
   ["ignored", [[], ["routers", "routes", "dns", "mtu"]], [undefined, ["all"]]],
   ["priority", [0, 5], [undefined, "5"]],
+  // Records of builds that did not know them have none.
+  ["routes", [
+    undefined,
+    [],
+    [{ dst: "10.3.0.0/16" }, {
+      dst: "fd00::/64",
+      gw: "fe80::1",
+      mtu: 1400,
+      advmss: 9,
+      priority: 1,
+      table: 7,
+      scope: 0,
+    }],
+  ], [{}, ["10.3.0.0/16"], [{}], [{ dst: "10.3.0.0" }], [{ dst: "10.3.0.0/16", gw: "" }], [{
+    dst: "10.3.0.0/16",
+    gw: 5,
+  }], ...["mtu", "advmss", "priority", "table", "scope"].map((key) => [{ dst: "10.3.0.0/16", [key]: "5" }])]],
   ["v4", [true, false], [undefined, "yes"]],
   ["v6", [undefined, { duid: "01", iaid: "02" }], [5, null, {}, { duid: "01" }, { iaid: "02" }, {
     duid: "0",

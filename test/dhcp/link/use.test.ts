@@ -4,6 +4,7 @@ import { offeredOf } from "../../../src/dhcp/journal/lease-text.ts";
 import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
 import { NetnsHandle } from "../../../src/dhcp/link/netns-handle.ts";
 import { checkDuplicatesAgain, prepareForV6 } from "../../../src/dhcp/link/sockets6.ts";
+import { includesRoute, kernelRoutes } from "../../../src/dhcp/link/kernel-routes.ts";
 import { exchangeLease, lowerMtu, removeLease, setLifetime } from "../../../src/dhcp/link/use.ts";
 import { exchangeBinding, removeBinding, setLifetimes } from "../../../src/dhcp/link/use6.ts";
 import type { Offered } from "../../../src/dhcp/v4/message/offer.ts";
@@ -12,6 +13,7 @@ import { EADDRNOTAVAIL } from "../../../src/ffi/errno.ts";
 import { NetlinkError } from "../../../src/ffi/netlink/socket.ts";
 import { usualOptions } from "../../support/dhcp/lease-record.ts";
 import { SimulatedLink } from "../../support/dhcp/simulated-link.ts";
+import { ip } from "../../support/dhcp-simulation.ts";
 import { ip6 } from "../../support/dhcp6-simulation.ts";
 
 const options = (change: Partial<LeaseOptions> = {}): LeaseOptions => ({ ...usualOptions, ...change });
@@ -78,8 +80,8 @@ test("a renewal with the same routes changes the lifetime only; with others, wha
   expect(link.news()).toEqual([
     "no route 10.2.0.0/16 scope 253",
     lent,
-    "route 10.2.0.0/16 via 10.1.0.3",
     "route 10.4.0.0/16 scope 253",
+    "route 10.2.0.0/16 via 10.1.0.3",
   ]);
 });
 
@@ -178,7 +180,8 @@ test("an IPv6 lease: renewed where it is, put back where it is not, and moved", 
   using link = linkWith(["fd00::9/64"], []);
   const lent = (address: string) => `address ${address} for 100 s, preferred for 60 s`;
   const exchange = (before: string | undefined, after: string) => {
-    exchangeBinding(handle(), before === undefined ? undefined : binding(before), binding(after), 0);
+    const had = before === undefined ? undefined : binding(before);
+    exchangeBinding(handle(), { before: had, after: binding(after), age: 0 }, options());
     return link.news();
   };
   expect(exchange("fd00::9", "fd00::9")).toEqual([lent("fd00::9/64")]);
@@ -196,4 +199,75 @@ test("an IPv6 lease: renewed where it is, put back where it is not, and moved", 
     removeBinding(handle(), binding("fd00::8"), options({ onExpiry }));
     expect(link.news()).toEqual([...told]);
   }
+});
+
+const own = [{ dst: "10.2.0.0/16", gw: "10.1.0.4", priority: 3 }, { dst: "10.9.0.0/16", table: 7, mtu: 1400 }];
+
+test("routes of the configuration come and go with the lease, and stay when a renewal changes the server's", () => {
+  using link = linkWith([], []);
+  const router = { routers: [ip("10.1.0.1")] }, before = leaseOf("10.1.0.9/24", ["10.2.0.0/16 10.1.0.2"], router);
+  exchangeLease(handle(), { before: undefined, after: before, seconds: 99 }, options({ routes: own }));
+  const lent = "address 10.1.0.9/24 for 99 s, broadcast 10.1.0.255";
+  const added = ["route 10.2.0.0/16 via 10.1.0.4 metric 3", "route 10.9.0.0/16 via 10.1.0.1"];
+  expect(link.news()).toEqual([lent, ...added, "10.1.0.9 is here"]);
+  const after = leaseOf("10.1.0.9/24", ["10.2.0.0/16 10.1.0.3", "10.3.0.0/16 10.1.0.3"], router);
+  exchangeLease(handle(), { before, after, seconds: 99 }, options({ routes: own }));
+  expect(link.news()).toEqual([lent, "route 10.3.0.0/16 via 10.1.0.3"]);
+  // What goes through the router follows it.
+  const moved = { ...after, routers: [ip("10.1.0.8")] };
+  exchangeLease(handle(), { before: after, after: moved, seconds: 99 }, options({ routes: own }));
+  expect(link.news()).toEqual(["no route 10.9.0.0/16 via 10.1.0.1", lent, "route 10.9.0.0/16 via 10.1.0.8"]);
+  removeLease(handle(), moved, "remove", options({ routes: own }));
+  expect(link.news()).toEqual([
+    "no route 10.3.0.0/16 via 10.1.0.3",
+    "no route 10.2.0.0/16 via 10.1.0.4 metric 3",
+    "no route 10.9.0.0/16 via 10.1.0.8",
+    "no address 10.1.0.9/24",
+  ]);
+});
+
+test("routes that differ in metric or table alone are different ones", () => {
+  const texts = [{ priority: 1 }, { priority: 2 }, { priority: 2, table: 7 }];
+  const found = kernelRoutes(texts.map((one) => ({ dst: "10.9.0.0/16", gw: "10.1.0.4", ...one })), 7);
+  for (const route of found) {
+    expect(found.filter((other) => includesRoute([other], route))).toEqual([route]);
+  }
+});
+
+test("a route that the kernel refuses keeps no other from being added", () => {
+  using link = linkWith([], []);
+  link.netlink.unreachable = "10.1.0.4";
+  const routes = [own[0]!, { dst: "10.8.0.0/16", gw: "10.1.0.5", mtu: 1400 }];
+  const exchange = () => exchangeLease(handle(), { before: undefined, after: one, seconds: 9 }, options({ routes }));
+  expect(exchange).toThrow("network is unreachable");
+  expect(link.news().slice(2)).toEqual([
+    "route 10.2.0.0/16 via 10.1.0.4 metric 3",
+    "route 10.8.0.0/16 via 10.1.0.5",
+    "10.1.0.9 is here",
+  ]);
+});
+
+test("routes of IPv6 come with the address, with the metric that the kernel would give them, and go with it", () => {
+  using link = linkWith([], []);
+  const six = options({ routes: [...own, { dst: "fd00:9::/64", gw: "fe80::1", priority: 3 }, { dst: "fd00::/64" }] });
+  const lent = (address: string) => `address ${address} for 100 s, preferred for 60 s`;
+  const exchange = (before: string | undefined, after: string) => {
+    const had = before === undefined ? undefined : binding(before);
+    exchangeBinding(handle(), { before: had, after: binding(after), age: 0 }, six);
+    return link.news();
+  };
+  const added = ["route fd00::/64 metric 1024 scope 0", "route fd00:9::/64 via fe80::1 metric 3"];
+  expect(exchange(undefined, "fd00::9")).toEqual([lent("fd00::9/128"), ...added]);
+  expect(exchange("fd00::9", "fd00::9")).toEqual([lent("fd00::9/128")]);
+  link.netlink.addresses.clear();
+  link.netlink.routes.clear();
+  expect(exchange("fd00::9", "fd00::9")).toEqual([lent("fd00::9/128"), ...added]);
+  removeBinding(handle(), binding("fd00::9"), { ...six, onExpiry: "keep" });
+  expect(link.news()).toEqual([]);
+  removeBinding(handle(), binding("fd00::9"), six);
+  expect(link.news()).toEqual([
+    "no route fd00::/64 metric 1024 scope 255",
+    "no route fd00:9::/64 via fe80::1 metric 3",
+    "no address fd00::9/128",
+  ]);
 });

@@ -96,6 +96,30 @@ test("what a renewal changes is changed on the link, and nothing else", () => {
   ]);
 });
 
+test("routes of the configuration are the next service's, too: no server's is in their place, and they come again", () => {
+  using link = new SimulatedLink(script);
+  const routes = [{ dst: "10.1.0.0/16", gw: "192.168.77.4" }, { dst: "10.2.0.0/16" }];
+  const own = ["10.1.0.0/16 via 192.168.77.4", "10.2.0.0/16 via 192.168.77.1"];
+  const before = new SimulatedAttachment(link, { routes });
+  before.bind(undefined, ["0.0.0.0/0 via 192.168.77.1", ...own]);
+  const it = new SimulatedAttachment(link);
+  it.kept = before.kept;
+  it.now = before.now;
+  it.resume();
+  link.script({ ...script, options: { 121: value.routes(["10.1.0.0/16", "192.168.77.1"]) } });
+  const isRoute = (one: string) => one.includes("route ");
+  expect(it.passToRenewal().filter(isRoute)).toEqual(["no route 0.0.0.0/0 via 192.168.77.1"]);
+  link.netlink.addresses.delete("192.168.77.50/24");
+  link.netlink.routes.clear();
+  expect(it.passToRenewal().filter(isRoute)).toEqual(own.map((one) => `route ${one}`));
+  link.script(silence);
+  expect(it.pass(2000).filter(isRoute)).toEqual(own.map((one) => `no route ${one}`));
+  link.script(script);
+  expect(it.pass(60).filter(isRoute)).toEqual(
+    ["0.0.0.0/0 via 192.168.77.1", ...own].map((one) => `route ${one}`),
+  );
+});
+
 test.each(
   [
     ["remove", ["no route 0.0.0.0/0 via 192.168.77.1", "no address 192.168.77.50/24", "journal: written"], newLease],

@@ -77,6 +77,20 @@ test("a renewal without an answer closes its socket after four seconds; the leas
   expect(it.pass(4000)).toContain("address fd00:77::50/128 for 1000 s, preferred for 600 s");
 });
 
+test("routes of the configuration go at the end of the lease, and come with the next one", () => {
+  using link = new SimulatedLink();
+  link.answer6 = server6();
+  const it = new SimulatedAttachment(link, { ...onlyV6, routes: [{ dst: "fd00:9::/64", gw: "fd00:77::1" }] });
+  const route = "fd00:9::/64 via fd00:77::1", metric = "metric 1024";
+  it.bind(["fd00:77::50/128"], [route]);
+  const isRoute = (one: string) => one.includes("route ");
+  expect(it.passToRenewal().filter(isRoute)).toEqual([]);
+  link.answer6 = () => [];
+  expect(it.pass(2000).filter(isRoute)).toEqual([`no route ${route} ${metric}`]);
+  link.answer6 = server6();
+  expect(it.pass(4000).filter(isRoute)).toEqual([`route ${route} ${metric}`]);
+});
+
 test("onExpiry keep leaves the address; another one comes beside it, and a renewal that moves takes the old one away", () => {
   using link = new SimulatedLink();
   link.answer6 = server6();

@@ -9,6 +9,8 @@ import {
   renewal,
   request,
 } from "../../../src/dhcp/v4/lease/request.ts";
+import { configuredRoutes } from "../../../src/dhcp/configured-routes.ts";
+import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
 import { routesOf } from "../../../src/dhcp/v4/lease/routes.ts";
 import { decodeRequest } from "../../../src/dhcp/v4/message/message.ts";
 import type { Offered } from "../../../src/dhcp/v4/message/offer.ts";
@@ -67,4 +69,96 @@ test.each<[string, Partial<Offered>, Parameters<typeof routesOf>[1]["ignored"], 
   expect(routesOf(lease, { ignored, priority: 0 })).toEqual(expected as never);
   const withMetric = expected.map((one) => ({ ...one, priority: 5 }));
   expect(routesOf(lease, { ignored, priority: 5 })).toEqual(withMetric as never);
+});
+
+const offer = { routers: [server], isClassless: false, routes } as unknown as Offered;
+const configured = (...own: LeaseOptions["routes"] & object) => ({ ignored: [], priority: 0, routes: own });
+
+test("routes of the configuration come beside the server's, and those on the link before all others", () => {
+  expect(routesOf(offer, configured({ dst: "10.4.0.0/16", gw: "10.1.0.4" }, { dst: "10.5.0.0/16", scope: 253 })))
+    .toEqual([
+      onLink,
+      { dst: "10.5.0.0/16", gw: "0.0.0.0", scope: 253 },
+      through,
+      byDefault,
+      { dst: "10.4.0.0/16", gw: "10.1.0.4" },
+    ]);
+});
+
+test("a route of the configuration is in place of the server's to the same destination, but in another table", () => {
+  const own = [
+    { dst: "0.0.0.0/0", gw: "10.1.0.4" },
+    { dst: "10.2.0.0/16", table: 254 },
+    { dst: "10.3.0.0/16", table: 7, gw: "10.1.0.5" },
+  ];
+  expect(routesOf(offer, configured(...own))).toEqual([
+    through,
+    { dst: "0.0.0.0/0", gw: "10.1.0.4" },
+    { dst: "10.2.0.0/16", gw: "10.1.0.1", table: 254 },
+    { dst: "10.3.0.0/16", gw: "10.1.0.5", table: 7 },
+  ]);
+  expect(routesOf(offer, configured({ dst: "10.3.0.0/16", table: 0, gw: "10.1.0.5" }))).not.toContainEqual(through);
+  // One that is longer or shorter has another destination.
+  expect(routesOf(offer, configured({ dst: "10.3.0.0/17", gw: "10.1.0.5" }))).toContainEqual(through);
+});
+
+const defaultOnLink = { dst: "0.0.0.0/0", gw: "0.0.0.0", scope: 253 };
+test.each<[string, Partial<Offered>, Parameters<typeof routesOf>[1]["ignored"], gw: string]>([
+  ["the first router", { routers: [ip("10.1.0.2"), server] }, [], "10.1.0.2"],
+  ["the first router, also beside classless routes", { routers: [server], isClassless: true }, [], "10.1.0.1"],
+  [
+    "the gateway of the default route, where no router is named",
+    {
+      routes: [...routes, route("0.0.0.0/0", "10.1.0.9")],
+      isClassless: true,
+    },
+    [],
+    "10.1.0.9",
+  ],
+  ["the link, without a router", {}, [], "0.0.0.0"],
+  ["the link, where routers are ignored", { routers: [server] }, ["routers"], "0.0.0.0"],
+  ["the router, where routes are ignored", { routers: [server], routes }, ["routes"], "10.1.0.1"],
+])("a route of the configuration without a gateway goes through %s", (_what, offered, ignored, gw) => {
+  const lease = { routers: [], isClassless: false, ...offered } as unknown as Offered;
+  const found = routesOf(lease, { ...configured({ dst: "10.4.0.0/16" }, { dst: "10.5.0.0/16" }), ignored });
+  const scope = gw === "0.0.0.0" ? { scope: 253 } : {};
+  expect(found.filter(({ dst }) => /^10\.[45]/.test(dst))).toEqual([
+    { dst: "10.4.0.0/16", gw, ...scope },
+    { dst: "10.5.0.0/16", gw, ...scope },
+  ]);
+});
+
+test("what the router is does not matter where the configuration has the default route", () => {
+  expect(routesOf({ ...offer, routers: [], routes: [] }, configured({ dst: "0.0.0.0/0" }))).toEqual([defaultOnLink]);
+  expect(routesOf(offer, configured({ dst: "0.0.0.0/0", mtu: 1400 }))).toContainEqual({ ...byDefault, mtu: 1400 });
+});
+
+test("the metric is that of the route itself, or that of all", () => {
+  const own = [{ dst: "10.4.0.0/16", gw: "10.1.0.4", priority: 9 }, {
+    dst: "10.5.0.0/16",
+    gw: "10.1.0.4",
+    priority: 0,
+  }];
+  const rest = { dst: "10.6.0.0/16", gw: "10.1.0.4" };
+  expect(routesOf({ ...offer, routes: [] }, { ...configured(...own, rest), priority: 5 })).toEqual([
+    { ...byDefault, priority: 5 },
+    ...own,
+    { ...rest, priority: 5 },
+  ]);
+});
+
+test("routes of IPv6 are those of the configuration, on the link unless they have a gateway", () => {
+  const own = [
+    { dst: "fd00:9::/64", gw: "fe80::1", priority: 3 },
+    { dst: "10.4.0.0/16", gw: "10.1.0.4" },
+    { dst: "fd00:1::/64" },
+    { dst: "fd00:2::/64", gw: "::" },
+  ];
+  expect(configuredRoutes({ priority: 5, routes: own }, "ipv6")).toEqual([
+    { dst: "fd00:1::/64", priority: 5 },
+    { dst: "fd00:2::/64", priority: 5 },
+    own[0]!,
+  ]);
+  expect(configuredRoutes({ priority: 5 }, "ipv6")).toEqual([]);
+  expect(routesOf(offer, configured(...own)).map(({ dst }) => dst)).not.toContain("fd00:1::/64");
 });

@@ -71,6 +71,13 @@ test("the name of a network is found wrong once", () => {
 describe("what is found", () => {
   const rows: [plugin: unknown, findings: string[]][] = [
     [{ type: "bridge", bridge: "b", ISGATEWAY: true, mtu: null }, []],
+    // As examples of the specification's version 0.3.1 have them.
+    [{ type: "macvlan", master: "eth0", ipam: { type: "dhcp", routes: [{ dst: "10.3.0.0/16" }] } }, []],
+    [{ type: "macvlan", ipam: { type: "dhcp", routes: [{ dst: "10.0.0.0/8", gw: "10.0.0.1" }] } }, []],
+    [{ type: "macvlan", ipam: { type: "dhcp", routes: [{ dst: "10.0.0.0/33", metric: 1 }] } }, [
+      'error: "ipam" ipam.routes[0].dst: "10.0.0.0/33" is not valid; expected: a network in CIDR notation',
+      'note: "ipam.routes[0].metric" is not known, and ignored',
+    ]],
     [{ type: "bridge", frobnicate: 1 }, ['note: "frobnicate" is not known, and ignored']],
     [{ type: "bridge", mtu: "big" }, ['error: "mtu" must be an integer, got "big"']],
     [{ type: "bridge", ipMasqBackend: "nftable" }, [

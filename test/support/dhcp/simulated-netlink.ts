@@ -1,5 +1,5 @@
 /** The netlink socket of a container without a kernel: it has addresses and routes, and tells in words what was asked of it. */
-import { EADDRNOTAVAIL, EEXIST, ESRCH } from "../../../src/ffi/errno.ts";
+import { EADDRNOTAVAIL, EEXIST, ENETUNREACH, ESRCH } from "../../../src/ffi/errno.ts";
 import { NetlinkError, type NetlinkRequest, type NetlinkSocket } from "../../../src/ffi/netlink/socket.ts";
 import { linkHeader } from "../../../src/ffi/netlink/route/link-kinds.ts";
 import { readRoute } from "../../../src/ffi/netlink/route/route.ts";
@@ -16,6 +16,8 @@ export class SimulatedNetlink {
   /** Destination and gateway. */
   readonly routes = new Set<string>();
   failure: Error | undefined;
+  /** A gateway that no address of the link reaches. */
+  unreachable: string | undefined;
 
   constructor(private readonly index: number, private readonly tell: (what: string) => void) {}
 
@@ -77,6 +79,7 @@ export class SimulatedNetlink {
     const name = `${formatPrefix(dst)}${gateway === undefined ? "" : ` via ${formatAddress(gateway)}`}`;
     const metric = priority === undefined ? "" : ` metric ${priority}`;
     this.tell(`${isNew ? "route" : "no route"} ${name}${metric}${gateway === undefined ? ` scope ${scope}` : ""}`);
+    if (isNew && name.endsWith(` via ${this.unreachable}`)) throw new NetlinkError(request.what, ENETUNREACH);
     if (isNew === this.routes.has(name)) throw new NetlinkError(request.what, isNew ? EEXIST : ESRCH);
     if (isNew) this.routes.add(name);
     else this.routes.delete(name);

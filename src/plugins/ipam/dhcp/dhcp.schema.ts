@@ -1,9 +1,23 @@
 /** The part of a network configuration that dhcp reads. */
 import { z } from "zod";
-import { ipamPluginKeys } from "../../../cni/config.schema.ts";
+import { ipamPluginKeys, route } from "../../../cni/config.schema.ts";
 
 const address = z.string().meta({ format: "ipv4", examples: ["192.0.2.1"] });
 const optionName = z.string().meta({ examples: ["host-name", "user-class", "43"] });
+
+/** `judge` looks at the texts: Go's plugin ignores routes, so whoever has malformed ones must be able to call DEL. */
+const judgedRoute = route.extend({
+  dst: z.string().optional().meta({
+    description: "The destination in CIDR notation.",
+    format: "cidr",
+    examples: ["10.3.0.0/16", "fd00::/64"],
+  }),
+  gw: z.string().optional().meta({
+    description: "The next hop; without it, the lease's router or, where there is none, the link itself.",
+    format: "ip",
+    examples: ["10.244.0.1", "fd00::1"],
+  }),
+}).meta({ required: ["dst"] });
 
 export type DhcpConf = z.infer<typeof dhcpConf>;
 
@@ -28,7 +42,9 @@ export const dhcpConf = z.object({
       }),
       fromArg: z.string().optional().describe("A key of CNI_ARGS, whose value wins."),
     })).optional().describe("Options to send to the server."),
-    priority: z.int().default(0).describe("The metric of all routes."),
+    priority: z.int().default(0).describe("The metric of all routes that have none of their own."),
+    routes: z.array(judgedRoute).optional()
+      .describe("Routes beside the server's. For the same destination, these count."),
     clientId: z.string().optional().meta({
       description:
         "Who the server takes the container for: container (id, network and interface), mac, name (namespace and pod), duid (RFC 4361), none, text:… or hex:… word for word.",

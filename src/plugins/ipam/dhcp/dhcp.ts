@@ -13,11 +13,12 @@ import {
   LIMITED_CONNECTIVITY,
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
-import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
+import type { Dns, IpConfig, Result, Route } from "../../../cni/result.ts";
 import { EarlierFailure } from "../../../contract/failures.ts";
 import { isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
+import { configuredRoutes } from "../../../dhcp/configured-routes.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
@@ -29,7 +30,7 @@ import { warn } from "../../../ffi/warn.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 import { validateDhcpConf } from "./dhcp.validate.gen.ts";
 import { askService, directoryOf } from "./service.ts";
-import { ignoredOf, leaseOptionsOf } from "./lease-options.ts";
+import { ignoredOf, leaseOptionsOf, routesIn } from "./lease-options.ts";
 
 type At = Attachment<DhcpConf>;
 
@@ -85,13 +86,17 @@ interface Leases {
 }
 
 function resultOf(conf: DhcpConf, { lease, lease6 }: Leases): Result {
-  const ignored = ignoredOf(conf), { priority } = conf.ipam!, ips: IpConfig[] = [];
+  const ignored = ignoredOf(conf), ipam = conf.ipam!, ips: IpConfig[] = [], routes: Route[] = [];
+  const options = { ignored, priority: ipam.priority, routes: routesIn(ipam) };
   if (lease !== undefined) {
     ips.push({ address: lease.address, gateway: ignored.includes("routers") ? undefined : lease.routers[0] });
+    routes.push(...routesOf(offeredOf(lease), options));
   }
-  // Which other addresses are on the link, and the way to the rest, routers say.
-  if (lease6 !== undefined) ips.push({ address: `${lease6.address}/128` });
-  const routes = lease === undefined ? [] : routesOf(offeredOf(lease), { ignored, priority });
+  if (lease6 !== undefined) {
+    // Which other addresses are on the link, and the way to the rest, routers say.
+    ips.push({ address: `${lease6.address}/128` });
+    routes.push(...configuredRoutes(options, "ipv6"));
+  }
   return {
     cniVersion: conf.cniVersion,
     ips,

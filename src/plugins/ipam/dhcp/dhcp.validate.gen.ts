@@ -15,6 +15,16 @@ const dhcpConfIpamProvideItem = objectOf({
   fromArg: string,
 }, {});
 
+const dhcpConfIpamRoutesItem = objectOf({
+  dst: string,
+  gw: string,
+  mtu: integer,
+  advmss: integer,
+  priority: integer,
+  table: integer,
+  scope: integer,
+}, {});
+
 const dhcpConfIpam = objectOf({
   type: string,
   daemonSocketPath: string,
@@ -22,6 +32,7 @@ const dhcpConfIpam = objectOf({
   request: (value, at) => list(value, at, dhcpConfIpamRequestItem),
   provide: (value, at) => list(value, at, dhcpConfIpamProvideItem),
   priority: integer,
+  routes: (value, at) => list(value, at, dhcpConfIpamRoutesItem),
   clientId: string,
   hostname: string,
   servers: (value, at) => list(value, at, string),

@@ -14,9 +14,10 @@ import {
   type V6Options,
 } from "../../../dhcp/lease-options.ts";
 import { readTextFile } from "../../../ffi/files.ts";
-import { parseAddress } from "../../../net/address.ts";
+import { formatAddress, formatPrefix, hasHostBits, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";
 import { meansPlugin } from "../../../cni/plugin-name.ts";
+import type { Route } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 
@@ -54,6 +55,7 @@ export function leaseOptionsOf(conf: DhcpConf, caller: Caller): LeaseOptions {
     onExpiry: oneOf("onExpiry", onExpiry, EXPIRIES),
     ignored: ignoredOf(conf),
     priority: ipam.priority,
+    routes: routesIn(ipam),
     v4: ipam.ipv4,
     v6: ipam.ipv6 ? v6OptionsOf(caller.owner) : undefined,
     required: requiredOf(ipam),
@@ -80,6 +82,23 @@ function requiredOf({ ipv4, ipv6, required }: DhcpIpam): FamilyName[] {
 
 export function ignoredOf({ ipam }: DhcpConf): Ignored[] {
   return (ipam?.ignore ?? []).map((text) => oneOf("ignore", text, IGNORED));
+}
+
+/** The service adds them long after ADD, too, so the kernel has to take them. */
+export function routesIn({ routes, ipv4, ipv6 }: DhcpIpam): Route[] | undefined {
+  return routes?.map(({ dst = "", gw, ...rest }, index) => {
+    const key = `routes[${index}]`, prefix = parsePrefix(dst);
+    if (prefix === undefined || hasHostBits(prefix)) throw invalid(`${key}.dst`, dst, "a network in CIDR notation");
+    const [family, isWanted] = prefix.bytes.length === 4 ? ["ipv4", ipv4] : ["ipv6", ipv6];
+    if (!isWanted) throw invalid(`${key}.dst`, dst, `another destination, unless ipam.${family} is true`);
+    const route = { dst: formatPrefix(prefix), ...rest };
+    if (!gw) return route;
+    const gateway = parseAddress(gw);
+    if (gateway?.length !== prefix.bytes.length) {
+      throw invalid(`${key}.gw`, gw, "an address of the destination's family");
+    }
+    return { ...route, gw: formatAddress(gateway) };
+  });
 }
 
 /** Like the reference plugin's: pairs without "=" are passed over. */

@@ -133,6 +133,21 @@ test.each([
     ips: [{ address: "10.1.0.9/24", gateway: "10.1.0.1" }],
     routes: [{ dst: "0.0.0.0/0", gw: "10.1.0.1", priority: 3 }],
   }],
+  [{ routes: [{ dst: "10.3.0.0/16" }, { dst: "0.0.0.0/0", gw: "10.1.0.3", priority: 7 }], priority: 3 }, {
+    lease: { ...lease, nameServers: [], search: [], domain: undefined },
+  }, {
+    ips: [{ address: "10.1.0.9/24", gateway: "10.1.0.1" }],
+    routes: [{ dst: "10.3.0.0/16", gw: "10.1.0.1", priority: 3 }, { dst: "0.0.0.0/0", gw: "10.1.0.3", priority: 7 }],
+  }],
+  // The service adds those of a lease that comes later.
+  [{ ipv6: true, routes: [{ dst: "10.3.0.0/16" }, { dst: "fd00:9::/64" }], ignore: ["dns"] }, { lease6 }, {
+    ips: [{ address: "fd00::9/128" }],
+    routes: [{ dst: "fd00:9::/64" }],
+  }],
+  [{ ipv6: true, routes: [{ dst: "10.3.0.0/16" }, { dst: "fd00:9::/64" }], ignore: ["dns", "routers"] }, { lease }, {
+    ips: [{ address: "10.1.0.9/24" }],
+    routes: [{ dst: "10.3.0.0/16", gw: "0.0.0.0", scope: 253 }],
+  }],
 ])("of %j a lease brings its part", (ipam, leases, result) => {
   answers = [{ version: 1, ...leases } as Answer];
   expect(JSON.parse(JSON.stringify(dhcp.add(at(ipam))))).toEqual({ cniVersion: "1.1.0", ...result });
@@ -162,7 +177,9 @@ test("where nothing is made, the result is the one before, and a plan has the le
   expect(dhcp.add(at({}, { ...nothing, prevResult: { ips: [] } }))).toEqual({ ips: [] } as never);
   keep("c1", "c2");
   expect(dhcp.foresee!(at())).toMatchObject({ ips: [{ address: "10.1.0.9/24" }] });
-  expect(dhcp.foresee!(at({}, { containerId: "c3" }))).toEqual({ cniVersion: "1.1.0", ips: [] });
+  const routes = [{ dst: "10.3.0.0/16" }];
+  expect(dhcp.foresee!(at({ routes })).routes).toContainEqual({ dst: "10.3.0.0/16", gw: "10.1.0.1" });
+  expect(dhcp.foresee!(at({ routes }, { containerId: "c3" }))).toEqual({ cniVersion: "1.1.0", ips: [] });
   expect(asked).toEqual([]);
 });
 
@@ -183,7 +200,8 @@ test("CHECK tells what the service says, or that there is none", () => {
 test("DEL asks the service; a service that fails makes it fail", () => {
   keep("c1");
   answers = [{ version: 1 }];
-  dhcp.del!(at());
+  // Go's plugin ignores routes, malformed ones too.
+  dhcp.del!(at({ routes: [{ dst: "x" }, { gw: "y" }] }));
   expect(asked.map(([, request, patienceMs]) => [request, patienceMs])).toEqual([[{ do: "release", owner }, 30_000]]);
   answers = [new Failed("out of memory")];
   expect(() => dhcp.del!(at())).toThrow("error calling DHCP.Release: out of memory");
@@ -278,4 +296,5 @@ test("a configuration without ipam is refused", () => {
   expect(() => dhcp.judge!(conf({ clientId: "name" }), undefined)).not.toThrow();
   expect(() => dhcp.judge!(conf({ clientId: "name" }), { cniArgs: "" } as never)).toThrow("ipam.clientId");
   expect(() => dhcp.judge!(conf({ timeout: 0 }), undefined)).toThrow("ipam.timeout");
+  expect(() => dhcp.judge!(conf({ routes: [{ dst: "x" }] }), undefined)).toThrow('ipam.routes[0].dst: "x"');
 });

@@ -55,6 +55,14 @@ test.each([
   [{ ipv6: true, required: ["ipv6"] }, {}, { required: ["ipv6"] }],
   [{ ipv4: false, ipv6: true }, {}, { required: ["ipv6"], v4: false }],
   [{ timeout: 1 }, {}, { timeout: 1 }],
+  [{}, {}, { routes: undefined }],
+  [{ routes: [{ dst: "10.3.0.0/16" }, { dst: "10.0.0.0/8", gw: "10.0.0.1", mtu: 1400 }] }, {}, {
+    routes: [{ dst: "10.3.0.0/16" }, { dst: "10.0.0.0/8", gw: "10.0.0.1", mtu: 1400 }],
+  }],
+  // As the kernel writes them.
+  [{ ipv6: true, routes: [{ dst: "FD00:0::/64", gw: "fe80:0::1" }, { dst: "0.0.0.0/0", gw: "" }] }, {}, {
+    routes: [{ dst: "fd00::/64", gw: "fe80::1" }, { dst: "0.0.0.0/0" }],
+  }],
   [{}, { master: "m0" }, { hostLink: "m0" }],
   [{}, { type: "bridge" }, { hostLink: "cni0" }],
   [{}, { type: "bridge", bridge: "br5" }, { hostLink: "br5" }],
@@ -72,7 +80,7 @@ test("a host name goes to the server, up to 63 letters between two dots", () => 
   }
 });
 
-test.each([
+test.each<[ipam: Record<string, unknown>, key: string]>([
   [{ hostname: `${"a".repeat(64)}.b` }, "ipam.hostname"],
   [{ hostname: "-a" }, "ipam.hostname"],
   [{ hostname: "a-" }, "ipam.hostname"],
@@ -86,6 +94,19 @@ test.each([
   [{ acd: "x" }, "ipam.acd"],
   [{ onExpiry: "x" }, "ipam.onExpiry"],
   [{ ignore: ["x"] }, "ipam.ignore"],
+  ...["10.3.0.0", "10.3.0.0/33", "10.3.0.1/16", "fd00::1/64", "", "default"].map((
+    dst,
+  ): [Record<string, unknown>, string] => [
+    { ipv6: true, routes: [{ dst: "10.4.0.0/16" }, { dst }] },
+    `ipam.routes[1].dst: "${dst}"`,
+  ]),
+  [{ routes: [{}] }, 'ipam.routes[0].dst: ""'],
+  // Nobody would make them with the address, and take them away with it.
+  [{ routes: [{ dst: "fd00::/64" }] }, 'ipam.routes[0].dst: "fd00::/64"'],
+  [{ ipv4: false, ipv6: true, routes: [{ dst: "10.3.0.0/16" }] }, 'ipam.routes[0].dst: "10.3.0.0/16"'],
+  [{ routes: [{ dst: "10.3.0.0/16", gw: "10.1.0.300" }] }, 'ipam.routes[0].gw: "10.1.0.300"'],
+  [{ routes: [{ dst: "10.3.0.0/16", gw: "fd00::1" }] }, 'ipam.routes[0].gw: "fd00::1"'],
+  [{ ipv6: true, routes: [{ dst: "fd00::/64", gw: "10.1.0.1" }] }, 'ipam.routes[0].gw: "10.1.0.1"'],
   [{ ipv4: false }, "ipam.ipv4"],
   [{ required: ["ipv6"] }, "ipam.required"],
   [{ required: ["x"] }, "ipam.required"],
