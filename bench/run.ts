@@ -25,6 +25,7 @@ import { mappings } from "./rows/mappings.ts";
 import { memory } from "./rows/memory.ts";
 import { micro } from "./rows/micro.ts";
 import { netavark } from "./rows/netavark.ts";
+import { ovs } from "./rows/ovs.ts";
 import { paused } from "./rows/paused.ts";
 import { runtime } from "./rows/runtime.ts";
 import { staticAddresses, version } from "./rows/small.ts";
@@ -38,6 +39,7 @@ const benchmarks: Benchmark[] = [
   attach,
   masquerade,
   interfaces,
+  ovs,
   paused,
   runtime,
   chain,
