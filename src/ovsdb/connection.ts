@@ -3,14 +3,14 @@
  * bytes, whatever it is.
  */
 import { isHandedOver, leaveBeforeWaiting } from "../ffi/calls.ts";
-import { ECONNRESET, EPIPE, SyscallError } from "../ffi/errno.ts";
+import { ECONNRESET, EPIPE, ETIMEDOUT, isErrno } from "../ffi/errno.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { libc, retrying, utf8 } from "../ffi/libc.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { Documents } from "./documents.ts";
 import { connectToServer } from "./server-address.ts";
-import type { OvsdbRow } from "./values.ts";
+import { isRow, type OvsdbRow } from "./values.ts";
 
 /** The server does not answer, or what answers is none. */
 export class NoDatabase extends Error {}
@@ -39,6 +39,8 @@ const WORKER_PATIENCE_MS = 500;
 /** Ten thousand ports are a third of it. */
 const MOST_BYTES = 8 * 1024 * 1024;
 const CHUNK_BYTES = 65_536;
+/** Of a reason. */
+const MOST_CHARACTERS = 200;
 const DATABASE = "Open_vSwitch";
 
 interface Message {
@@ -65,8 +67,7 @@ export class OvsdbConnection {
 
   /** Throws SyscallError when nobody listens. `isInterruptible`: a signal to the runtime ends a wait. */
   static open(server: string, isInterruptible = false): OvsdbConnection {
-    const fd = connectToServer(server, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
-    return new OvsdbConnection(fd, server, isInterruptible);
+    return new OvsdbConnection(connect(server), server, isInterruptible);
   }
 
   close(): void {
@@ -75,7 +76,7 @@ export class OvsdbConnection {
 
   /** All operations or none (RFC 7047, section 4.1.3). Throws Refused. */
   transact(...operations: readonly OvsdbRow[]): OperationResult[] {
-    return resultsOf(this.call("transact", [DATABASE, ...operations]), operations.length);
+    return resultsOf(this.call("transact", [DATABASE, ...operations]), operations);
   }
 
   /** From now on, changes of these columns of a table come as updates; what is there by now does not. */
@@ -94,9 +95,8 @@ export class OvsdbConnection {
   }
 
   private call(method: string, params: readonly unknown[]): unknown {
-    const id = ++this.requests;
+    const id = ++this.requests, deadline = performance.now() + PATIENCE_MS;
     this.send({ method, params, id });
-    const deadline = this.begun + PATIENCE_MS;
     for (;;) {
       const message = this.messages.shift();
       if (message === undefined) {
@@ -113,7 +113,7 @@ export class OvsdbConnection {
     try {
       writeAll(this.fd, utf8(JSON.stringify(message)), this.server, PATIENCE_MS);
     } catch (error) {
-      throw this.silent((error as Error).message);
+      throw this.silent(isEnd(error) ? ENDED : `takes no question: ${(error as Error).message}`);
     }
   }
 
@@ -125,10 +125,9 @@ export class OvsdbConnection {
     try {
       length = retrying("recvfrom", () => Number(libc.recvfrom(this.fd, chunk, chunk.length, 0, null, null)));
     } catch (error) {
-      if (error instanceof SyscallError && [ECONNRESET, EPIPE].includes(error.errno)) throw this.silent("has ended");
-      throw error;
+      throw isEnd(error) ? this.silent(ENDED) : error;
     }
-    if (length === 0) throw this.silent("has ended");
+    if (length === 0) throw this.silent(ENDED);
     this.received += length;
     if (this.received > MOST_BYTES) throw this.silent(`sends more than ${MOST_BYTES / 1024 / 1024} MiB`);
     let documents: unknown[];
@@ -158,7 +157,7 @@ export class OvsdbConnection {
     const { id, method, params } = message;
     // The server asks whether we are still here (RFC 7047, section 4.1.11).
     if (method === "echo") this.send({ id, result: params, error: null });
-    else if (method === "update" && Array.isArray(params)) this.updates.push(params[1] as Update);
+    else if (method === "update" && Array.isArray(params)) this.updates.push(asUpdate(params[1]));
     else if (method === undefined) this.messages.push(message);
   }
 
@@ -167,16 +166,48 @@ export class OvsdbConnection {
   }
 }
 
-function resultsOf(result: unknown, count: number): OperationResult[] {
-  if (!Array.isArray(result) || result.length < count) throw new Refused("the answer is no transaction's", "");
-  return result.map((one) => {
-    const { rows, count = 0, uuid, error, details } = (one ?? {}) as Record<string, unknown>;
+const isEnd = (error: unknown) => isErrno(error, ECONNRESET, EPIPE);
+const ENDED = "has ended";
+
+/** A worker does not wait for a server that takes nobody. */
+function connect(server: string): number {
+  try {
+    return connectToServer(server, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
+  } catch (error) {
+    if (isErrno(error, ETIMEDOUT)) leaveBeforeWaiting("Open vSwitch");
+    throw error;
+  }
+}
+
+/** What has another form is not in it. */
+function asUpdate(value: unknown): Update {
+  return objectsIn(value, (table) => objectsIn(table, (row) => isRow(row.new) ? { new: row.new } : {}));
+}
+
+function objectsIn<T>(value: unknown, read: (inner: OvsdbRow) => T): Record<string, T> {
+  const inner = Object.entries(isRow(value) ? value : {});
+  return Object.fromEntries(inner.flatMap(([key, one]) => isRow(one) ? [[key, read(one)]] : []));
+}
+
+function resultsOf(result: unknown, operations: readonly OvsdbRow[]): OperationResult[] {
+  if (!Array.isArray(result) || result.length < operations.length) throw noTransaction();
+  const answers = result.map((one): OvsdbRow => isRow(one) ? one : {});
+  for (const { error, details } of answers) {
     if (error) throw new Refused(reasonOf(error), typeof details === "string" ? details : "");
-    return { rows: Array.isArray(rows) ? rows : [], count: Number(count), uuid };
+  }
+  return operations.map(({ op }, index) => {
+    const { rows = op === "select" ? undefined : [], count = 0, uuid } = answers[index]!;
+    // Rows that are missing would be taken for removed.
+    if (!Array.isArray(rows) || !rows.every(isRow)) throw noTransaction();
+    return { rows, count: Number(count), uuid };
   });
+}
+
+function noTransaction(): Refused {
+  return new Refused("the answer is no transaction's", "");
 }
 
 function reasonOf(error: unknown): string {
   const text = typeof error === "string" ? error : (error as { error?: unknown }).error;
-  return typeof text === "string" ? text : JSON.stringify(error).slice(0, 200);
+  return typeof text === "string" ? text.slice(0, MOST_CHARACTERS) : "it does not say why";
 }

@@ -2,6 +2,10 @@
 
 export type OvsdbRow = Readonly<Record<string, unknown>>;
 
+export function isRow(value: unknown): value is OvsdbRow {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 export const uuid = (text: string) => ["uuid", text] as const;
 /** The row that an insert of the same transaction makes. */
 export const newRow = (name: string) => ["named-uuid", name] as const;

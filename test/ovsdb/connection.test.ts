@@ -1,8 +1,11 @@
 /** What a database server may send, and what becomes of it: everything is bounded. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { endCall, LeftToCaller, takeCall } from "../../src/ffi/calls.ts";
+import { closeFile } from "../../src/ffi/files.ts";
+import { listenAt, listenOn } from "../../src/ffi/socket/unix.ts";
 import { NoDatabase, OvsdbConnection, Refused } from "../../src/ovsdb/connection.ts";
 import type { Script } from "./scripted-server.ts";
 
@@ -13,6 +16,9 @@ const select = { op: "select", table: "Bridge", where: [] };
 const result = (text: string) => `{"id":ID,"result":${text},"error":null}`;
 const rows = result('[{"rows":[{"name":"ovs0"}]}]');
 const update = (text: string) => `{"id":null,"method":"update","params":["",${text}]}`;
+
+/** JSON.stringify throws a RangeError for it. */
+const deep = "[".repeat(100_000) + "]".repeat(100_000);
 
 let servers = 0;
 
@@ -76,6 +82,12 @@ test.each<[string, string, string]>([
   ["a text", '{"id":ID,"result":null,"error":"no"}', "no"],
   ["no list", result("{}"), "the answer is no transaction's"],
   ["too short a list", result("[]"), "the answer is no transaction's"],
+  ["no rows", result("[{}]"), "the answer is no transaction's"],
+  ["nothing", result("[null]"), "the answer is no transaction's"],
+  ["rows of another form", result('[{"rows":5}]'), "the answer is no transaction's"],
+  ["rows that are none", result('[{"rows":[null]}]'), "the answer is no transaction's"],
+  ["an error of another form", `{"id":ID,"result":null,"error":${deep}}`, "it does not say why"],
+  ["a long text", `{"id":ID,"result":null,"error":"${"x".repeat(1000)}"}`, "x".repeat(200)],
 ])("a refusal: %s", async (_, says, text) => {
   const { outcome } = await withServer([says], ask);
   expect(outcome).toBeInstanceOf(Refused);
@@ -104,10 +116,40 @@ test("a server that never answers", async () => {
   expect((outcome as Error).message).toContain("does not answer within 10 s");
 }, 60_000);
 
-test("rows of another schema are none", async () => {
-  const { outcome } = await withServer(
-    [result('[{"rows":5,"count":"many"}]')],
-    (database) => database.transact(select),
-  );
-  expect(outcome).toEqual([{ rows: [], count: NaN, uuid: undefined }]);
+test("each question has as long as the first", async () => {
+  const { outcome } = await withServer([rows, rows], (database) => {
+    ask(database);
+    const begun = performance.now(), isLater = spyOn(performance, "now").mockImplementation(() => begun + 60_000);
+    try {
+      return ask(database);
+    } finally {
+      isLater.mockRestore();
+    }
+  });
+  expect(outcome).toEqual([{ name: "ovs0" }]);
+});
+
+test("an update of another form has nothing in it", async () => {
+  const rowsOfAll = '{"Interface":{"a":null,"b":5,"c":{"new":null},"d":{"new":{"ofport":1}}}}';
+  const odd = ["null", '"Interface"', "[]", '{"Interface":null}', '{"Interface":{"a":5}}', rowsOfAll].map(update);
+  const { outcome } = await withServer([odd.join("") + rows], (database) => {
+    ask(database);
+    return odd.map(() => database.nextUpdate(performance.now()));
+  });
+  const last = { Interface: { c: {}, d: { new: { ofport: 1 } } } };
+  expect(outcome).toEqual([{}, {}, {}, {}, { Interface: {} }, last]);
+});
+
+test("a worker leaves the call when the server takes nobody", () => {
+  const path = join(directory, "full"), listening = listenAt(path);
+  listenOn(listening, path, 0);
+  const first = OvsdbConnection.open(path);
+  takeCall({ id: () => undefined, isGone: () => false });
+  try {
+    expect(() => OvsdbConnection.open(path)).toThrow(LeftToCaller);
+  } finally {
+    endCall();
+    first.close();
+    closeFile(listening);
+  }
 });
