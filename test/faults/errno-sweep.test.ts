@@ -70,7 +70,7 @@ interface Stage {
 
 async function openStage(subject: Subject): Promise<Stage> {
   const machine = await openMachine();
-  const staged = stage(subject, machine), { net, call } = staged;
+  const staged = await stage(subject, machine), { net, call } = staged;
   const container = await staged.container("c1");
   await net.add(container);
   await net.del(container);

@@ -54,7 +54,7 @@ interface Stage extends AsyncDisposable {
 
 async function openStage({ subject, machine: state }: Sweep): Promise<Stage> {
   const machine = await openMachine();
-  const { net, container, call } = stage(subject, machine);
+  const { net, container, call } = await stage(subject, machine);
   const keeper = await container("c0"), victim = await container("c1"), other = await container("c2");
   if (state === "used") {
     await net.add(keeper);

@@ -9,6 +9,7 @@ import type { Point } from "../support/injection.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
+import { startOpenVswitch } from "../support/open-vswitch.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
 import { ownShare } from "../support/share.ts";
 
@@ -20,6 +21,8 @@ export interface Subject {
   own?: (container: Container) => Record<string, unknown>;
   /** A shell script that makes what the plugins before it would have made. */
   prepare?: (container: Container) => string;
+  /** Starts in the machine, before its containers, what the plugin works with. It ends with the machine (Machine.services). */
+  service?: (machine: Machine) => Promise<void>;
   /** A shell script that undoes what DEL leaves to the plugins before it, which would remove the link. */
   again?: (container: Container) => string;
   /** It makes nothing that is shared or stays, so fresh and used machines are the same to it. */
@@ -107,6 +110,12 @@ export const subjects: Subject[] = [
   },
   { name: "ptp", conf: { type: "ptp", ipMasq: true, ipam }, every: 4 },
   { name: "tap", conf: { type: "tap", mtu: 1400, ipam }, sharesNothing: true, every: 3 },
+  {
+    name: "ovs",
+    conf: { type: "ovs", bridge: "ovs0", vlan: 5, ipam },
+    service: openVswitch,
+    every: 2,
+  },
   {
     name: "sbr",
     conf: { type: "sbr" },
@@ -207,6 +216,13 @@ export const subjects: Subject[] = [
     every: 12,
   },
 ];
+
+/** Its bridge would take the lowest MAC address of its ports, and so change with them. */
+async function openVswitch(machine: Machine): Promise<void> {
+  const ovs = await startOpenVswitch(machine);
+  await ovs.addBridge("ovs0");
+  await ovs.vsctl("set", "bridge", "ovs0", 'other_config:hwaddr="02:00:00:00:00:01"');
+}
 
 /** A bridge that leads to the containers there would be. */
 function bridgeAlone(): string {
@@ -333,7 +349,11 @@ export interface Staged {
   call(command: string, container: Container): Call;
 }
 
-export function stage({ conf, own = () => ({}), prepare, again, env }: Subject, machine: Machine): Staged {
+export async function stage(
+  { conf, own = () => ({}), service, prepare, again, env }: Subject,
+  machine: Machine,
+): Promise<Staged> {
+  await service?.(machine);
   const net = network(machine, conf, patchbayPlugins(), { own, env });
   const redo = async (containers: readonly Container[]) => {
     if (again !== undefined) await machine.sh(containers.map(again).join("\n"));

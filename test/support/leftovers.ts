@@ -1,5 +1,6 @@
 /**
- * What is left of an attachment: everything in the kernel and the state directories that was not there before it.
+ * What is left of an attachment: everything in the kernel, the state directories and the machine's services that was not
+ * there before it.
  *
  * Bridges, their gateway addresses, forwarding and empty base chains are shared and stay after the first attachment. So
  * compare with a moment after one attachment was added and deleted.
@@ -12,6 +13,8 @@ import { difference, settled, snapshot } from "./snapshot.ts";
 export interface Moment {
   machine: Machine;
   lines: readonly string[];
+  /** Those of the machine's services. */
+  held: readonly string[];
   /** Undefined where it does not tell, or changed during the look. */
   fingerprint: string | undefined;
 }
@@ -26,19 +29,25 @@ export async function momentOf(machine: Machine): Promise<Moment> {
 
 async function look(machine: Machine): Promise<Look> {
   const before = fingerprint(machine);
-  const [kernel, files] = await Promise.all([
+  const [kernel, held, files] = await Promise.all([
     snapshot(machine),
+    heldIn(machine),
     machine.sh(
       `find /run /var/lib -ignore_readdir_race \\( -path /run/netns -o -path /run/mount \\) -prune -o ! -type d -print`,
     ),
   ]);
   const lines = [
     ...kernel.lines.flatMap(steady),
+    ...held,
     // A resident's socket and board are of no attachment.
     ...files.split("\n").filter((path) => !["", SOCKET, BOARD].includes(path)).map((path) => `file ${path}`),
   ];
   const isSteady = before !== undefined && fingerprint(machine) === before;
-  return { machine, lines, fingerprint: isSteady ? before : undefined, unfinished: kernel.unfinished };
+  return { machine, lines, held, fingerprint: isSteady ? before : undefined, unfinished: kernel.unfinished };
+}
+
+async function heldIn({ services }: Machine): Promise<string[]> {
+  return (await Promise.all([...services].map((service) => service.holds()))).flat();
 }
 
 /** The kernel reports carrier changes up to a second late, so what depends on them does not count as a difference. */
@@ -56,7 +65,7 @@ export function withoutContainer(moment: Moment, { name }: Container): Moment {
 /** Waits until differences disappear, and returns those that do not. Lines that match `except` do not count. */
 export function leftSince(moment: Moment, machine: Machine, except?: RegExp): Promise<string[]> {
   return settled(async () => {
-    if (isAsIn(moment, machine)) return [];
+    if (isAsIn(moment, machine) && difference(moment.held, await heldIn(machine)).length === 0) return [];
     return difference(moment.lines, (await momentOf(machine)).lines).filter((line) => !except?.test(line));
   });
 }

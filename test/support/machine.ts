@@ -38,6 +38,12 @@ export interface Container {
   readonly netnsPath: string;
 }
 
+/** A program of the machine's own, which ends with it. */
+export interface Service extends AsyncDisposable {
+  /** What an attachment may leave there, as lines (leftovers.ts). */
+  holds(): Promise<string[]>;
+}
+
 export interface Machine extends AsyncDisposable {
   /** A process inside, for paths such as `/proc/<pid>/ns/net`. */
   readonly pid: number;
@@ -53,6 +59,7 @@ export interface Machine extends AsyncDisposable {
   /** Works also when the namespace is gone, or something else is at its path. */
   removeContainer(container: Container): Promise<void>;
   readonly containers: readonly Container[];
+  readonly services: Set<Service>;
 }
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -107,6 +114,7 @@ export async function openMachine({ isRootless = false }: MachineOptions = {}): 
     resident: undefined,
     pid: holder.pid,
     containers,
+    services: new Set(),
     async run(command, options = {}) {
       if (options.in === undefined) {
         return await countingServed(command, options, (more) => run([...enter, ...command], more));
@@ -136,6 +144,7 @@ export async function openMachine({ isRootless = false }: MachineOptions = {}): 
     },
     async [Symbol.asyncDispose]() {
       const trouble = await machine.resident?.end();
+      for (const service of machine.services) await service[Symbol.asyncDispose]();
       const left = await processesLeft(holder);
       for (const { pid } of left) process.kill(pid, "SIGKILL");
       await holder.stdin.end();

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Running } from "./dhcp/running.ts";
 import { isListening } from "./listening.ts";
-import type { Container, Machine } from "./machine.ts";
+import type { Container, Machine, Service } from "./machine.ts";
 
 export interface OvsOptions {
   /** Its namespace; the machine's own if this is left out. */
@@ -21,14 +21,22 @@ export interface OvsOptions {
 
 const DIRECTORY = "/run/openvswitch", SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
 
-export class OpenVswitch implements AsyncDisposable {
+export class OpenVswitch implements Service {
   private readonly logs = mkdtempSync(join(tmpdir(), "patchbay-ovs-"));
   private readonly directory: string;
   private database: Running | undefined;
   private switching: Running | undefined;
+  private isDatabaseStopped = false;
+  private asked = 0;
 
   constructor(private readonly machine: Machine, private readonly options: OvsOptions) {
     this.directory = options.directory ?? DIRECTORY;
+    machine.services.add(this);
+  }
+
+  /** Whether the database can be asked. */
+  get answers(): boolean {
+    return this.database !== undefined && !this.database.hasEnded && !this.isDatabaseStopped;
   }
 
   get socket(): string {
@@ -67,6 +75,7 @@ export class OpenVswitch implements AsyncDisposable {
 
   /** SIGSTOP and SIGCONT. */
   signal(which: "database" | "switch", name: NodeJS.Signals): void {
+    if (which === "database") this.isDatabaseStopped = name === "SIGSTOP";
     (which === "database" ? this.database : this.switching)!.signal(name);
   }
 
@@ -75,6 +84,11 @@ export class OpenVswitch implements AsyncDisposable {
     const { code, stdout, stderr } = await this.machine.run(command, { in: this.options.in });
     if (code !== 0) throw new Error(`ovs-vsctl ${args.join(" ")}: ${stderr}`);
     return stdout;
+  }
+
+  /** When the database has been away, ovs-vswitchd comes back seconds later. */
+  async untilConfigured(): Promise<void> {
+    await this.vsctl("set", "Open_vSwitch", ".", `external_ids:asked=${++this.asked}`);
   }
 
   /** Makes a bridge that works on every kernel. */
@@ -94,13 +108,17 @@ export class OpenVswitch implements AsyncDisposable {
 
   /** Every row of ports and interfaces: nothing of a container may be left in them. */
   async rows(): Promise<string[]> {
-    const names = await Promise.all(
-      ["Port", "Interface"].map(async (table) => await this.vsctl("--bare", "--columns=name", "list", table)),
-    );
-    return names.join("\n").split("\n").filter(Boolean).sort();
+    const list = ["--columns=name", "list"];
+    const names = await this.vsctl("--no-wait", "--bare", "--", ...list, "Port", "--", ...list, "Interface");
+    return names.split("\n").filter(Boolean).sort();
+  }
+
+  async holds(): Promise<string[]> {
+    return (await this.rows()).map((name) => `row ${name} of Open vSwitch`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.machine.services.delete(this)) return;
     for (const one of [this.switching, this.database]) {
       if (one !== undefined && !one.hasEnded) one.signal("SIGCONT");
       await one?.stop("SIGKILL");
