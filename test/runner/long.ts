@@ -27,6 +27,7 @@ const inShares = [
   "test/differential/plugins.test.ts",
   "test/faults/errno-sweep.test.ts",
   "test/faults/kill-sweep.test.ts",
+  "test/faults/ovs-database.test.ts",
 ];
 
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
@@ -75,6 +76,7 @@ const kernel = [
   "macvlan",
   "master",
   "netns-path",
+  "ovs",
   "portmap",
   "ptp",
   "sbr",

@@ -611,6 +611,12 @@ const firewalls: Fault[] = [
     tests: ["test/ovsdb/connection.test.ts"],
   },
   {
+    file: "src/ovsdb/connection.ts",
+    find: "!rows.every(isRow)",
+    replace: "false",
+    tests: ["test/ovsdb/connection.test.ts"],
+  },
+  {
     file: "src/ovsdb/documents.ts",
     find: "byte === QUOTE && this.depth > 0",
     replace: "byte === QUOTE",
@@ -1198,6 +1204,20 @@ const resources: Fault[] = [
     replace: "ids",
     tests: ["test/kernel/ovs.test.ts"],
     named: "without it",
+  },
+  {
+    file: "src/resources/link/ovs-port/ovs-port.ts",
+    find: "if (mayBeMade) undoAfter(",
+    replace: "undoAfter(",
+    tests: ["test/faults/ovs-daemons.test.ts"],
+    named: "the database killed before",
+  },
+  {
+    file: "src/resources/link/ovs-port/ovs-port.ts",
+    find: "if (mayBeMade) undoAfter(",
+    replace: "if (false) undoAfter(",
+    tests: ["test/resident/open-vswitch.test.ts"],
+    named: "the call is left and fails",
   },
   {
     file: "src/resources/link/ovs-port/ovs-port.ts",

@@ -6,7 +6,6 @@
 import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
-import { isLeft } from "../../../ffi/calls.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf } from "../../../ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
@@ -29,15 +28,18 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
       if (!found.hasDatapath) throw noDatapath(found);
     }),
   apply(spec, host) {
+    let mayBeMade = false;
     try {
       return withDatabase(spec.server, (database) => {
         const [bridges, stale] = database.transact(selectBridge(spec.bridge), ...selectStale());
         const bridge = bridgeIn(bridges!.rows[0], spec.bridge);
+        watchPorts(database);
+        mayBeMade = true;
         attach(database, spec, bridge, detach((stale?.rows ?? []).flatMap(({ _uuid }) => uuidsOf(_uuid))));
         return { isUserspace: bridge.isUserspace };
       }, true);
     } catch (error) {
-      if (!isLeft(error)) undoAfter(error, () => ovsPortKind.remove(spec, host));
+      if (mayBeMade) undoAfter(error, () => ovsPortKind.remove(spec, host));
       throw error;
     }
   },
@@ -65,7 +67,10 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
         obstacle(database, spec) === undefined;
       if (isApplied) {
         database.transact({ op: "update", table: "Port", where: byName(spec), row: vlanColumns(spec.vlans) });
-      } else attach(database, spec, bridge, detach(id === undefined ? [] : [id]));
+        return;
+      }
+      watchPorts(database);
+      attach(database, spec, bridge, detach(id === undefined ? [] : [id]));
     });
   },
   describe: ({ hostName, bridge, vlans }) =>
@@ -76,9 +81,12 @@ export const ovsPort = resource(ovsPortKind);
 
 const byName = ({ hostName }: OvsPortSpec) => [["name", "==", hostName]];
 
-/** Makes the port, with `before` in the same transaction, and waits until Open vSwitch has it. */
-function attach(database: OvsdbConnection, spec: OvsPortSpec, bridge: Bridge, before: readonly OvsdbRow[]): void {
+function watchPorts(database: OvsdbConnection): void {
   database.watch({ Open_vSwitch: ["cur_cfg"], Interface: ["ofport", "error"] });
+}
+
+/** Makes the port, with `before` in the same transaction, and waits until Open vSwitch has it. The ports are watched. */
+function attach(database: OvsdbConnection, spec: OvsPortSpec, bridge: Bridge, before: readonly OvsdbRow[]): void {
   const operations = [
     ...before,
     { op: "insert", table: "Interface", "uuid-name": "interface", row: interfaceColumns(spec) },
