@@ -1,5 +1,6 @@
 /** ovs: what Open vSwitch's database and the kernel hold, and which packets pass. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { bytesThrough } from "../support/bytes-through.ts";
 import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
@@ -32,32 +33,6 @@ async function openStage(): Promise<Stage> {
       await machine[Symbol.asyncDispose]();
     },
   };
-}
-
-/** How many of the bytes that `to` sends by TCP arrive at 10.20.0.2. */
-async function bytesThrough(machine: Machine, at: Container, from: Container, count: number): Promise<number> {
-  const listening = machine.run([
-    "python3",
-    "-c",
-    `
-import socket
-listener = socket.create_server(("10.20.0.2", 7000))
-connection, _ = listener.accept()
-count = 0
-while data := connection.recv(65536): count += len(data)
-print(count)`,
-  ], { in: at });
-  const send = `
-import socket, time
-for _ in range(1000):
-    try:
-        connection = socket.create_connection(("10.20.0.2", 7000))
-        break
-    except ConnectionRefusedError:
-        time.sleep(0.01)
-connection.sendall(bytes(${count}))`;
-  expect(await machine.run(["timeout", "60", "python3", "-c", send], { in: from })).toMatchObject({ code: 0 });
-  return Number((await listening).stdout);
 }
 
 const hostEnd = (result: { interfaces: { name: string }[] }) => result.interfaces[0]!.name;
@@ -130,7 +105,8 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
     expect(await ping(machine, other, address)).toBe(false);
   }
   // More than one segment: checksums and segmentation are the links' own work here.
-  expect(await bytesThrough(machine, one, two, 3_000_000)).toBe(3_000_000);
+  const receiver = { machine, at: one, address: "10.20.0.2" };
+  expect(await bytesThrough(receiver, { machine, in: two }, 3_000_000)).toBe(3_000_000);
   await tagged.check(trunk);
 });
 

@@ -3383,4 +3383,17 @@ export const faults: readonly Fault[] = [
   ...netavark,
   ...library,
   ...build,
+  {
+    file: "src/resources/link/ovs-port/tunnels.ts",
+    find: 'key !== "flow" && key !== vxlanId && isIn',
+    replace: 'key !== "flow" && key !== vxlanId && !isIn',
+    tests: ["test/kernel/ovs-vxlan.test.ts"],
+  },
+  {
+    file: "src/resources/link/ovs-port/tunnels.ts",
+    find: "20 + 8 + 8 + 14",
+    replace: "20 + 8 + 8",
+    tests: ["test/kernel/ovs-vxlan.test.ts"],
+    named: "over IPv4",
+  },
 ];

@@ -29,7 +29,9 @@ export const ovsConf = z.object({
   vxlanID: between("vxlanID", 1, 16777215).describe(
     "The virtual network that the container joins, by a tunnel port that the bridge has.",
   ),
-  mtu: linkMtu.describe("The MTU of both ends of the pair; 0 keeps the kernel's."),
+  mtu: linkMtu.describe(
+    "The MTU of both ends of the pair. 0: the kernel's, or with vxlanID what fits into the tunnel.",
+  ),
   ofport_request: between("ofport_request", 0, 65279).describe(
     "The number of the port in OpenFlow; 0 leaves it to Open vSwitch.",
   ),

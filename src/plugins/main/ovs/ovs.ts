@@ -30,6 +30,8 @@ import {
   withFile,
 } from "./settings.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
+import type { Host } from "../../../contract/host.ts";
+import { warn } from "../../../ffi/warn.ts";
 
 export default definePlugin<OvsConf>({
   name: "ovs",
@@ -74,7 +76,7 @@ function add(at: Attachment<OvsConf>): Result {
     bridge: at.configured(() => bridgeOf(conf, args), conf.bridge ?? ""),
   };
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const vlans = portVlans(at, place);
+  const { vlans, mtu } = membership(at, place);
   const hostEnd = {
     name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
     mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
@@ -84,7 +86,7 @@ function add(at: Attachment<OvsConf>): Result {
     hostMac: hostEnd.mac,
     containerName: ifName,
     containerMac: mac,
-    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+    mtu,
   }));
   const port = at.apply(ovsPort({
     ...owner,
@@ -117,14 +119,33 @@ function keepInUserspace(at: Attachment<OvsConf>, hostName: string): void {
   at.applyAll([keptFromHost({ network, containerId, ifName, link: hostName }), txChecksums({ ifName })]);
 }
 
-function portVlans(at: Attachment<OvsConf>, { server, bridge }: { server: string; bridge: string }): PortVlans {
-  const { conf } = at, { vxlanID } = conf;
-  const configured = at.configured(() => vlansOf(conf), { mode: "trunk" });
-  if (vxlanID === undefined) return configured;
-  const { tagOfTunnel } = require(
+interface Membership {
+  vlans: PortVlans;
+  mtu?: number;
+}
+
+function membership(at: Attachment<OvsConf>, place: { server: string; bridge: string }): Membership {
+  const { conf, host } = at, { vxlanID } = conf;
+  const vlans = at.configured(() => vlansOf(conf), { mode: "trunk" }), mtu = conf.mtu > 0 ? conf.mtu : undefined;
+  if (vxlanID === undefined) return { vlans, mtu };
+  return at.examine(() => inVirtualNetwork({ ...conf, vxlanID }, host, place)) ?? { vlans, mtu };
+}
+
+function inVirtualNetwork(
+  conf: OvsConf & { vxlanID: number },
+  { route }: Host,
+  { server, bridge }: { server: string; bridge: string },
+): Membership {
+  const { mtuThrough, refuseOtherNetworks, requireTunnels, tunnelsNow } = require(
     "../../../resources/link/ovs-port/tunnels.ts",
   ) as typeof import("../../../resources/link/ovs-port/tunnels.ts");
-  return at.examine(() => vlansInTunnel(conf, tagOfTunnel(server, bridge, vxlanID))) ?? configured;
+  const tunnels = tunnelsNow(server, bridge), ofNetwork = requireTunnels(tunnels, bridge, conf.vxlanID);
+  const vlans = vlansInTunnel(conf, ofNetwork[0].tag), most = mtuThrough(ofNetwork, route);
+  refuseOtherNetworks(tunnels, conf.vxlanID, vlans);
+  if (most !== undefined && conf.mtu > most) {
+    warn(`ovs: "mtu": ${conf.mtu}: packets of more than ${most} bytes do not fit into the tunnel, and are lost`);
+  }
+  return { vlans, mtu: conf.mtu > 0 ? conf.mtu : most };
 }
 
 /** For DEL: what ADD would refuse counts for nothing. */

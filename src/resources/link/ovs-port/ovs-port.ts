@@ -12,7 +12,7 @@ import { withDatabase } from "./database.ts";
 import { detach, portIds, portsOf, portsOfOvsCni, removePorts, selectStale } from "./owned-ports.ts";
 import { describeVlans, type OvsPortSpec, type PortVlans, trunkIds } from "./spec.ts";
 import { type Bridge, bridgeIn, noDatapath, requireBridge, selectBridge } from "./switch.ts";
-import { isPortOf, tunnelsOf, vlanOfTunnel } from "./tunnels.ts";
+import { isPortOf, refuseOtherNetworks, requireTunnels, tunnelsOf } from "./tunnels.ts";
 
 interface MadePort {
   /** Packets go through the process ovs-vswitchd, and not through the kernel. */
@@ -219,10 +219,19 @@ function vlanDifferences(row: OvsdbRow, vlans: PortVlans): string[] {
 
 function tunnelDifferences(database: OvsdbConnection, row: OvsdbRow, bridge: string, vxlanId: number): string[] {
   try {
-    const tag = vlanOfTunnel(tunnelsOf(database, bridge, vxlanId), bridge, vxlanId);
-    if (tag === undefined || numbersOf(row.tag)[0] === tag) return [];
-    return [`the tunnel port for "vxlanID": ${vxlanId} is in VLAN ${tag}, and the container is not`];
+    const tunnels = tunnelsOf(database, bridge), [{ tag }] = requireTunnels(tunnels, bridge, vxlanId);
+    if (tag !== undefined && numbersOf(row.tag)[0] !== tag) {
+      return [`the tunnel port for "vxlanID": ${vxlanId} is in VLAN ${tag}, and the container is not`];
+    }
+    refuseOtherNetworks(tunnels, vxlanId, vlansIn(row));
+    return [];
   } catch (error) {
     return [errorText(error)];
   }
+}
+
+function vlansIn(row: OvsdbRow): PortVlans {
+  const [tag] = numbersOf(row.tag), trunks = numbersOf(row.trunks).map((id) => ({ first: id, last: id }));
+  if (textOf(row.vlan_mode) === "access" && tag !== undefined) return { mode: "access", tag };
+  return trunks.length === 0 ? { mode: "trunk" } : { mode: "trunk", trunks };
 }

@@ -1,43 +1,60 @@
-/** The tunnel ports of a bridge that carry one virtual network (ovs-vswitchd.conf.db(5), "Interface TABLE", options:key). */
+/** The tunnel ports of a bridge, by the virtual networks that they carry (ovs-vswitchd.conf.db(5), "Interface TABLE", options:key). */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
+import { parseAddress } from "../../../net/address.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, numbersOf, type OvsdbRow, textOf, uuid, uuidsOf } from "../../../ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
+import { describeVlans, type PortVlans, trunkIds } from "./spec.ts";
 import { requireBridge } from "./switch.ts";
 
 export interface Tunnel {
   name: string;
+  /** The number of the virtual network. "flow": flows say which packets are of which network. */
+  key: number | "flow";
   /** The VLAN of the bridge that the network is; undefined when the port carries all of them, with their tags. */
   tag?: number;
-  /** Flows say which packets are of which network. */
-  isByFlow: boolean;
+  /** The other host's address; undefined when flows say it. */
+  remote?: Uint8Array;
 }
 
-/** One for each peer, usually. */
-export function tunnelsOf(database: OvsdbConnection, bridge: string, vxlanId: number): Tunnel[] {
-  const [interfaces] = database.transact({
-    op: "select",
-    table: "Interface",
-    where: [["type", "==", "vxlan"]],
-    columns: ["_uuid", "options"],
+/** Every tunnel port of type vxlan that the bridge has: for each network one for each peer, usually. */
+export function tunnelsOf(database: OvsdbConnection, bridge: string): Tunnel[] {
+  const [bridges, interfaces] = database.transact(
+    { op: "select", table: "Bridge", where: [["name", "==", bridge]], columns: ["ports"] },
+    { op: "select", table: "Interface", where: [["type", "==", "vxlan"]], columns: ["_uuid", "options"] },
+  );
+  const { rows } = interfaces!;
+  if (rows.length === 0) return [];
+  const ofBridge = new Set(uuidsOf(bridges!.rows[0]?.ports));
+  const ports = database.transact(...rows.map(({ _uuid }) => selectPortWith(uuidsOf(_uuid)[0] ?? "")));
+  return ports.flatMap(({ rows: [port] }, index) => {
+    const isOfBridge = port !== undefined && ofBridge.has(uuidsOf(port._uuid)[0] ?? "");
+    return isOfBridge ? [tunnelIn(port, entriesOf(rows[index]!.options))] : [];
   });
-  const found: Tunnel[] = [];
-  for (const { _uuid, options } of interfaces!.rows) {
-    const given = entriesOf(options), inKey = given.in_key ?? given.key, outKey = given.out_key ?? given.key;
-    const isByFlow = inKey === "flow" && outKey === "flow";
-    if (!isByFlow && !(Number(inKey) === vxlanId && Number(outKey) === vxlanId)) continue;
-    for (const port of portsWith(database, uuidsOf(_uuid)[0] ?? "")) {
-      if (!isPortOf(database, bridge, uuidsOf(port._uuid)[0] ?? "")) continue;
-      const isAccess = textOf(port.vlan_mode) === "access" || textOf(port.vlan_mode) === "";
-      found.push({ name: textOf(port.name), tag: isAccess ? numbersOf(port.tag)[0] : undefined, isByFlow });
-    }
-  }
-  return found;
 }
 
-function portsWith(database: OvsdbConnection, interfaceId: string): readonly OvsdbRow[] {
-  const where = [["interfaces", "includes", uuid(interfaceId)]], columns = ["_uuid", "name", "tag", "vlan_mode"];
-  return database.transact({ op: "select", table: "Port", where, columns })[0]!.rows;
+function selectPortWith(interfaceId: string): OvsdbRow {
+  const where = [["interfaces", "includes", uuid(interfaceId)]];
+  return { op: "select", table: "Port", where, columns: ["_uuid", "name", "tag", "vlan_mode"] };
+}
+
+function tunnelIn(port: OvsdbRow, options: Readonly<Record<string, string>>): Tunnel {
+  const isAccess = ["access", ""].includes(textOf(port.vlan_mode)), { remote_ip: remote = "" } = options;
+  return {
+    name: textOf(port.name),
+    key: keyIn(options),
+    tag: isAccess ? numbersOf(port.tag)[0] : undefined,
+    remote: parseAddress(remote),
+  };
+}
+
+/** Of what comes in and what goes out. NaN when they differ: no virtual network is both. */
+function keyIn({ key = "0", in_key: inKey = key, out_key: outKey = key }: Readonly<Record<string, string>>) {
+  if (inKey === "flow" || outKey === "flow") return inKey === outKey ? "flow" : NaN;
+  return Number(inKey) === Number(outKey) ? Number(inKey) : NaN;
 }
 
 export function isPortOf(database: OvsdbConnection, bridge: string, port: string): boolean {
@@ -45,10 +62,10 @@ export function isPortOf(database: OvsdbConnection, bridge: string, port: string
   return database.transact({ op: "select", table: "Bridge", where, columns: ["name"] })[0]!.rows.length > 0;
 }
 
-/** The VLAN in which a container is on the virtual network; undefined when it is the one that the configuration says. */
-export function vlanOfTunnel(tunnels: readonly Tunnel[], bridge: string, vxlanId: number): number | undefined {
-  const ofKey = tunnels.filter(({ isByFlow }) => !isByFlow), counted = ofKey.length > 0 ? ofKey : tunnels;
-  const [first] = counted;
+/** The tunnels to the virtual network's other hosts; those whose flows decide, if it has none of its own. */
+export function requireTunnels(tunnels: readonly Tunnel[], bridge: string, vxlanId: number): [Tunnel, ...Tunnel[]] {
+  const own = tunnels.filter(({ key }) => key === vxlanId);
+  const [first, ...others] = own.length > 0 ? own : tunnels.filter(({ key }) => key === "flow");
   if (first === undefined) {
     const port = `vxlan${vxlanId}`.slice(0, 15);
     throw new CniError(
@@ -58,8 +75,8 @@ export function vlanOfTunnel(tunnels: readonly Tunnel[], bridge: string, vxlanId
         `set interface ${port} type=vxlan options:remote_ip=ADDRESS options:key=${vxlanId}`,
     );
   }
-  const other = counted.find(({ tag }) => tag !== first.tag);
-  if (other === undefined) return first.tag;
+  const other = others.find(({ tag }) => tag !== first.tag);
+  if (other === undefined) return [first, ...others];
   throw new CniError(
     INVALID_CONFIG,
     `the tunnel ports ${first.name} and ${other.name} for "vxlanID": ${vxlanId} are in different VLANs`,
@@ -67,10 +84,45 @@ export function vlanOfTunnel(tunnels: readonly Tunnel[], bridge: string, vxlanId
   );
 }
 
-/** For ADD: the same of what the bridge has now. */
-export function tagOfTunnel(server: string, bridge: string, vxlanId: number): number | undefined {
+/** A bridge joins everything that is in one VLAN: the container must not be in another virtual network, too. */
+export function refuseOtherNetworks(tunnels: readonly Tunnel[], vxlanId: number, vlans: PortVlans): void {
+  const other = tunnels.find(({ key, tag }) => key !== "flow" && key !== vxlanId && isIn(vlans, tag));
+  if (other === undefined) return;
+  const { name, key, tag } = other;
+  throw new CniError(
+    INVALID_CONFIG,
+    `the container would be in another virtual network than "vxlanID": ${vxlanId}, too: tunnel port ${name} ` +
+      `with key ${key} carries ${tag === undefined ? "all VLANs" : `VLAN ${tag}`}, and the container's are ${
+        describeVlans(vlans)
+      }`,
+    "give the tunnel ports of each network a tag of their own: ovs-vsctl set port NAME tag=NUMBER",
+  );
+}
+
+function isIn(vlans: PortVlans, tag: number | undefined): boolean {
+  if (tag === undefined) return true;
+  return vlans.mode === "access" ? vlans.tag === tag : vlans.trunks === undefined || trunkIds(vlans).includes(tag);
+}
+
+/** For ADD: every tunnel that the bridge has now. */
+export function tunnelsNow(server: string, bridge: string): Tunnel[] {
   return withDatabase(server, (database) => {
     requireBridge(database, bridge);
-    return vlanOfTunnel(tunnelsOf(database, bridge, vxlanId), bridge, vxlanId);
+    return tunnelsOf(database, bridge);
   });
+}
+
+/** The outer headers of a frame in a tunnel: IPv4 or IPv6, UDP, VXLAN, and its own Ethernet header. */
+const VXLAN_BYTES = { v4: 20 + 8 + 8 + 14, v6: 40 + 8 + 8 + 14 };
+
+/**
+ * The size of the packets that fit through each of the tunnels: what is larger is lost, and nobody is told. Undefined when
+ * the host has no route to another one.
+ */
+export function mtuThrough(tunnels: readonly Tunnel[], route: NetlinkSocket): number | undefined {
+  const sizes = tunnels.flatMap(({ remote }) => {
+    const link = remote && linkTo(route, remote), mtu = link && getLink(route, link)?.mtu;
+    return mtu ? [mtu - (remote!.length === 4 ? VXLAN_BYTES.v4 : VXLAN_BYTES.v6)] : [];
+  });
+  return sizes.length === 0 ? undefined : Math.min(...sizes);
 }
