@@ -229,6 +229,32 @@ test.each(["with prevResult", "without it"])("DEL takes over what ovs-cni has le
   await ovs.vsctl("del-port", `v-${neighbour.name}`);
 });
 
+test("DEL of a container of ovs-cni's goes on without a file that cannot be read", async () => {
+  const { machine, ovs } = shared, container = await shared.container();
+  await machine.sh(
+    `echo nothing >/run/ovs.conf; ip link add v-lost type veth peer name eth0 netns ${container.name}`,
+  );
+  const ids = `external_ids={owner=ovs-cni.network.kubevirt.io,contNetns="${container.netnsPath}",contIface=eth0}`;
+  await ovs.vsctl("add-port", "ovs0", "v-lost", "--", "set", "port", "v-lost", ids);
+  const net = network(machine, { type: "ovs", bridge: "ovs0", configuration_path: "/run/ovs.conf" });
+  const refused = await net.call("ADD", container);
+  expect(refused.json).toMatchObject({ code: 6, msg: expect.stringContaining("/run/ovs.conf") });
+  await net.del(container);
+  expect(await ovs.portsOf("ovs0")).not.toContain("v-lost");
+});
+
+test("whoever goes back to other plugins is told that they leave the port", async () => {
+  const { machine } = shared, container = await shared.container(), net = network(machine, ovs0);
+  await net.add(container);
+  await machine.sh(
+    `mkdir /run/back; touch /run/back/ovs; chmod 755 /run/back/ovs; ${PATCHBAY} install --no-resident /run/back`,
+  );
+  const refused = await machine.run([PATCHBAY, "install", "--uninstall", "/run/back"]);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain("its port in Open vSwitch");
+  await net.del(container);
+});
+
 test("a container that is gone: its port goes without its namespace", async () => {
   const { machine, ovs } = shared, container = await shared.container();
   const net = network(machine, ovs0), before = await quietMoment(machine), rows = await ovs.rows();

@@ -1504,8 +1504,8 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/main/ovs/settings.ts",
-    find: "(retries || 5) * (interval || 600)",
-    replace: "(retries || 5) + (interval || 600)",
+    find: "Math.max(retries || 5, 0) * Math.max",
+    replace: "Math.max(retries || 5, 0) + Math.max",
     tests: ["test/plugins/stories.test.ts"],
   },
 ];

@@ -1,6 +1,7 @@
 /**
  * What is attached when Patchbay is uninstalled, and who removes it afterwards. The plugins that were there before can
- * remove links, addresses, leases and iptables rules, but not entries in our own nftables tables.
+ * remove links, addresses, leases and iptables rules, but not entries in our own nftables tables, and not what they know only
+ * by a record of their own.
  */
 import { listAllLedgers } from "../../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../engine/ledger/record.ts";
@@ -23,7 +24,7 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
       `${ifName} of container ${containerId} in network ${network}`,
       () => new Set(),
     );
-    for (const table of tablesOf(record)) orphans.add(`its entries in table ${table}`);
+    for (const what of leftOf(record)) orphans.add(what);
     if (!willExist(plugin)) orphans.add(`what ${plugin} made, as no other ${plugin} comes back`);
   }
   const withOrphans = [...attachments].filter(([, orphans]) => orphans.size > 0);
@@ -44,6 +45,11 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
   printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
 }
 
-function tablesOf({ entries }: LedgerRecord): string[] {
-  return entries.map(({ kind, spec }) => loadKind(kind)?.ownTable?.(spec)).filter((table) => table !== undefined);
+/** What no plugin but ours removes. */
+function leftOf({ entries }: LedgerRecord): string[] {
+  return entries.flatMap(({ kind: name, spec }) => {
+    const kind = loadKind(name), table = kind?.ownTable?.(spec);
+    if (table !== undefined) return [`its entries in table ${table}`];
+    return kind?.leftByOthers === undefined ? [] : [kind.leftByOthers];
+  });
 }

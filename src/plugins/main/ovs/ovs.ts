@@ -28,6 +28,7 @@ import {
   vlansInTunnel,
   vlansOf,
   withFile,
+  withReadableFile,
 } from "./settings.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Host } from "../../../contract/host.ts";
@@ -35,27 +36,39 @@ import { warn } from "../../../ffi/warn.ts";
 
 export default definePlugin<OvsConf>({
   name: "ovs",
-  validate: (document) => withFile(validateOvsConf(document)),
+  validate: validateOvsConf,
   judge,
   add,
-  status: (conf) => requireSwitch(serverOf(conf), conf.bridge || undefined),
-  segment: ({ bridge = "", vlan }) => ({ link: vlan === undefined ? bridge : `${bridge}.${vlan}`, isRouted: false }),
+  status(written) {
+    const conf = withFile(written);
+    requireSwitch(serverOf(conf), conf.bridge || undefined);
+  },
+  segment(written) {
+    const { bridge, vlan, trunk, vxlanID } = withReadableFile(written);
+    const parts = [bridge, trunk?.length ? undefined : vlan, vxlanID && `vxlan${vxlanID}`];
+    return { link: parts.filter((part) => part !== undefined).join("."), isRouted: false };
+  },
   sweeps: ["kept-from-host"],
   gc(conf, isValid) {
     const { sweepPorts } = require(
       "../../../resources/link/ovs-port/sweep.ts",
     ) as typeof import("../../../resources/link/ovs-port/sweep.ts");
-    sweepPorts(serverOf(conf), conf.name, isValid);
+    sweepPorts(readableServer(withReadableFile(conf)), conf.name, isValid);
   },
 });
 
-function judge(conf: OvsConf, call: JudgedCall | undefined): void {
+function judge(written: OvsConf, call: JudgedCall | undefined): void {
+  const conf = withFile(written);
   if (conf.deviceID) {
     throw new CniError(
       INVALID_CONFIG,
       `"deviceID": "${conf.deviceID}": hardware offload and vDPA are not supported`,
       "attach the container without a device, or use ovs-cni for it",
     );
+  }
+  if (!["", "system", undefined].includes(conf.interface_type)) {
+    const why = `"interface_type": "${conf.interface_type}": the end of a veth pair is of type system`;
+    throw new CniError(INVALID_CONFIG, why, "leave it out");
   }
   serverOf(conf);
   vlansOf(conf);
@@ -68,7 +81,7 @@ function judge(conf: OvsConf, call: JudgedCall | undefined): void {
 }
 
 function add(at: Attachment<OvsConf>): Result {
-  const { conf, host, network, containerId, ifName } = at;
+  const { host, network, containerId, ifName } = at, conf = withReadableFile(at.conf);
   const owner = { network, containerId, ifName }, args = readableArguments(conf, at);
   const mac = containerMac(at, args);
   const place = {
@@ -76,7 +89,7 @@ function add(at: Attachment<OvsConf>): Result {
     bridge: at.configured(() => bridgeOf(conf, args), conf.bridge ?? ""),
   };
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const { vlans, mtu } = membership(at, place);
+  const { vlans, mtu } = membership(at, conf, place);
   const hostEnd = {
     name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
     mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
@@ -124,8 +137,12 @@ interface Membership {
   mtu?: number;
 }
 
-function membership(at: Attachment<OvsConf>, place: { server: string; bridge: string }): Membership {
-  const { conf, host } = at, { vxlanID } = conf;
+function membership(
+  at: Attachment<OvsConf>,
+  conf: OvsConf,
+  place: { server: string; bridge: string },
+): Membership {
+  const { host } = at, { vxlanID } = conf;
   const vlans = at.configured(() => vlansOf(conf), { mode: "trunk" }), mtu = conf.mtu > 0 ? conf.mtu : undefined;
   if (vxlanID === undefined) return { vlans, mtu };
   return at.examine(() => inVirtualNetwork({ ...conf, vxlanID }, host, place)) ?? { vlans, mtu };

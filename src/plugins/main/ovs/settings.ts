@@ -3,6 +3,7 @@ import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, DECODING_FAILURE, errorText, INVALID_CONFIG } from "../../../cni/error.ts";
 import type { JudgedCall } from "../../../contract/plugin.ts";
 import { readConfiguredFile } from "../../../ffi/files.ts";
+import { warn } from "../../../ffi/warn.ts";
 import { DEFAULT_SERVER, parseServer } from "../../../ovsdb/server-address.ts";
 import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
 import { trunkRanges } from "../../shared/trunk.ts";
@@ -24,25 +25,44 @@ const FROM_FILE = [
   "link_state_check_interval",
 ] as const;
 
-/** The first of the files that exists gives the keys that the configuration leaves out. */
+/** The first of the files that exists gives the keys that the configuration leaves out. Throws when it cannot be read. */
 export function withFile(conf: OvsConf): OvsConf {
   for (const path of conf.configuration_path ? [conf.configuration_path, ...FILES] : FILES) {
-    const text = readConfiguredFile(path);
-    if (text === undefined) continue;
-    const defaults = decodeFile(text, path), filled: Record<string, unknown> = { ...conf };
-    for (const key of FROM_FILE) if (conf[key] === undefined || conf[key] === "") filled[key] = defaults[key];
-    if (conf.mtu === 0) filled.mtu = defaults.mtu;
-    return filled as OvsConf;
+    const defaults = readSettings(path);
+    if (defaults === undefined) continue;
+    const filled: Record<string, unknown> = { ...conf };
+    for (const key of FROM_FILE) if (["", 0, undefined].includes(conf[key] as never)) filled[key] = defaults[key];
+    return { ...filled, vlan: conf.vlan ?? defaults.vlan } as OvsConf;
   }
   return conf;
 }
 
-function decodeFile(text: string, path: string): OvsConf {
+/** For what has been judged, and for DEL, which a file that cannot be read must not stop. */
+export function withReadableFile(conf: OvsConf): OvsConf {
   try {
-    return validateOvsConf({ ...JSON.parse(text), name: "file" });
+    return withFile(conf);
   } catch (error) {
-    throw new CniError(DECODING_FAILURE, `parse ovs config file ${path}: ${errorText(error)}`, "", { cause: error });
+    warn(`ovs goes on without the file: ${errorText(error)}`);
+    return conf;
   }
+}
+
+function readSettings(path: string): OvsConf | undefined {
+  try {
+    const text = readConfiguredFile(path);
+    return text === undefined ? undefined : validateOvsConf({ ...objectIn(text), name: "file" });
+  } catch (error) {
+    const reason = `parse ovs config file ${path}: ${errorText(error)}`;
+    throw new CniError(DECODING_FAILURE, reason, "it has to be a JSON object with keys of this plugin", {
+      cause: error,
+    });
+  }
+}
+
+function objectIn(text: string): object {
+  const document: unknown = JSON.parse(text);
+  if (typeof document !== "object" || document === null || Array.isArray(document)) throw new Error("no object");
+  return document;
 }
 
 /** Where the database listens. Throws for an address that is none. */
@@ -59,7 +79,8 @@ const OVN_BRIDGE = "br-int";
 export function bridgeOf({ bridge }: OvsConf, { ovnPort }: CallArguments): string {
   if (bridge) return bridge;
   if (ovnPort !== undefined) return OVN_BRIDGE;
-  throw new CniError(INVALID_CONFIG, "failed to get bridge name", '"bridge" is missing');
+  const hint = '"bridge" is missing: name it, here or in ovs.conf, or give the argument ovnPort';
+  throw new CniError(INVALID_CONFIG, "failed to get bridge name", hint);
 }
 
 /** Without `vlan` and `trunk`: all VLANs, tagged. */
@@ -91,7 +112,7 @@ export function vlansInTunnel(conf: OvsConf, tag: number | undefined): PortVlans
 export function patienceMs(
   { link_state_check_retries: retries, link_state_check_interval: interval }: OvsConf,
 ): number {
-  return Math.min(Math.max((retries || 5) * (interval || 600), 0), 600_000);
+  return Math.min(Math.max(retries || 5, 0) * Math.max(interval || 600, 0), 600_000);
 }
 
 export interface CallArguments {

@@ -22,6 +22,8 @@ interface MadePort {
 export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
   kind: "ovs-port",
   unmade: { isUserspace: false },
+  // ovs-cni's DEL does nothing without its own record.
+  leftByOthers: "its port in Open vSwitch",
   judge: ({ server, bridge }) =>
     withDatabase(server, (database) => {
       const found = requireBridge(database, bridge);
