@@ -1388,6 +1388,13 @@ const plugins: Fault[] = [
     named: "refusals",
   },
   {
+    file: "src/plugins/meta/bandwidth/bandwidth.ts",
+    find: 'if (datapath !== "process") return;',
+    replace: 'if (datapath !== "kernel") return;',
+    tests: ["test/kernel/ovs-datapaths.test.ts"],
+    named: "is refused",
+  },
+  {
     file: "src/plugins/meta/firewall/names.ts",
     find: "if (RESERVED.includes(name))",
     replace: "if (false)",
@@ -3395,5 +3402,12 @@ export const faults: readonly Fault[] = [
     replace: "20 + 8 + 8",
     tests: ["test/kernel/ovs-vxlan.test.ts"],
     named: "over IPv4",
+  },
+  {
+    file: "src/resources/link/ovs-port/no-shaping.ts",
+    find: 'const TYPE = "linux-noop"',
+    replace: 'const TYPE = "linux-sfq"',
+    tests: ["test/kernel/ovs-datapaths.test.ts"],
+    named: "bandwidth behind",
   },
 ];

@@ -19,6 +19,7 @@ const probes = {
   "VRF links": "ip link add probe type vrf table 10",
   "overlay file systems":
     "cd /run; mkdir files work; mount -t overlay overlay -o lowerdir=/opt,upperdir=files,workdir=work /opt",
+  "Open vSwitch's datapath": "genl ctrl get name ovs_datapath",
   // It is older than Linux 6.5 (SO_PEERPIDFD).
   "no hold on who has connected": "! printf '6.5\\n%s\\n' \"$(uname -r)\" | sort -VC",
   "cgroups of version 2": "mount -t cgroup2 cgroup2 /sys/fs/cgroup",

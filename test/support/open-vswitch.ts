@@ -6,11 +6,12 @@
  *     await ovs.vsctl("add-br", "ovs0", "--", "set", "bridge", "ovs0", "datapath_type=netdev");
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, uptime } from "node:os";
 import { join } from "node:path";
 import { Running } from "./dhcp/running.ts";
 import { isListening } from "./listening.ts";
 import type { Container, Machine, Service } from "./machine.ts";
+import { untilTrue } from "./until-true.ts";
 
 export interface OvsOptions {
   /** Its namespace; the machine's own if this is left out. */
@@ -59,6 +60,8 @@ export class OpenVswitch implements Service {
   }
 
   async startSwitch(): Promise<void> {
+    // Its count of processors is 0 in the first ten seconds after a boot: then nobody takes packets from the kernel.
+    await untilTrue(() => uptime() > 11, Boolean);
     // Where this kernel has no module, Open vSwitch says so at every turn.
     const command = ["ovs-vswitchd", `unix:${this.socket}`, `--unixctl=${this.directory}/ovs-vswitchd.ctl`];
     this.switching = this.start("ovs-vswitchd", command);

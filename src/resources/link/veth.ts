@@ -24,6 +24,8 @@ interface VethSpec {
   mtu?: number;
   /** Undefined: the host's end is not a bridge port. */
   bridge?: string;
+  /** The host's end is a port of a switch, which may be its master and looks after that itself. */
+  isSwitchPort?: boolean;
 }
 
 export const vethKind: ResourceKind<VethSpec> = {
@@ -91,7 +93,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     }
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
     const whose = spec.bridge === undefined ? containerName : `bridge ${spec.bridge}`;
-    if (!isPair(inside, outside) || outside.master !== masterOf(spec, host)) {
+    if (!isPair(inside, outside) || !hasMaster(outside, spec, host)) {
       differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
@@ -107,9 +109,8 @@ export const vethKind: ResourceKind<VethSpec> = {
     const inside = getLink(host.container!.route, containerName);
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
     if (inside === undefined || !isPair(inside, outside)) throw new Error("the pair of links is not there any more");
-    const master = masterOf(spec, host);
     setLink(host.route, outside, {
-      master: outside.master === master ? undefined : master ?? 0,
+      master: hasMaster(outside, spec, host) ? undefined : masterOf(spec, host) ?? 0,
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
       up: true,
     });
@@ -124,6 +125,10 @@ export const veth = resource(vethKind);
 
 function masterOf({ bridge }: VethSpec, host: Host): number | undefined {
   return bridge === undefined ? undefined : linkIndex(host.route, bridge);
+}
+
+function hasMaster({ master }: Link, spec: VethSpec, host: Host): boolean {
+  return spec.isSwitchPort === true || master === masterOf(spec, host);
 }
 
 function isPair(inside: Link, outside: Link | undefined): outside is Link {

@@ -13,6 +13,7 @@
  *     }
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Host } from "../../contract/host.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { drop } from "../../ffi/netlink/nftables/action.ts";
@@ -54,13 +55,19 @@ const owned = new OwnedTable({
   counter: KEPT,
 });
 
+/** Whether a switch that is a process has the link. */
+export function isKeptFromHost(link: string, host: Host): boolean {
+  const netfilter = netfilterOf(host);
+  return netfilter !== undefined && getElement(netfilter, links, keyOf({ link })) !== undefined;
+}
+
 /** The host's addresses are not told to the container, and the link gets none of its own. */
 const silence = (link: string): [key: string, value: string][] => [
   [`net/ipv4/conf/${link}/arp_ignore`, "8"],
   [`net/ipv6/conf/${link}/disable_ipv6`, "1"],
 ];
 
-function keyOf({ link }: KeptFromHostSpec): Uint8Array {
+function keyOf({ link }: Pick<KeptFromHostSpec, "link">): Uint8Array {
   const key = new Uint8Array(linkNameKey.length);
   key.set(utf8(link));
   return key;

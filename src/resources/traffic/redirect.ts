@@ -16,12 +16,13 @@ import {
   delFilters,
   delQdisc,
   type Filter,
+  getQdisc,
   listFilters,
   listQdiscs,
 } from "../../ffi/netlink/tc/queueing.ts";
 import { ANY_PACKET, readU32, u32Redirect } from "../../ffi/netlink/tc/u32.ts";
 import { tcHandle } from "../../ffi/netlink/tc/tc-object.ts";
-import { ETH_P_ALL, TC_H_INGRESS } from "../../ffi/netlink/uapi/traffic-control.ts";
+import { ETH_P_ALL, TC_H_FOR_INGRESS, TC_H_INGRESS } from "../../ffi/netlink/uapi/traffic-control.ts";
 import { findHostLink, type HostLink } from "../link/shared/host-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
@@ -29,10 +30,13 @@ interface RedirectSpec {
   from: HostLink;
   /** The ifb's name. */
   to: string;
+  /** clsact: Open vSwitch takes qdiscs of the kind ingress from its ports. ingress by default, as the reference plugin's. */
+  qdisc?: "clsact";
 }
 
 const INGRESS = { parent: TC_H_INGRESS, handle: tcHandle(0xffff) };
-const FIRST = { parent: INGRESS.handle, priority: 1, protocol: ETH_P_ALL };
+/** Of qdiscs of both kinds. */
+const FIRST = { parent: TC_H_FOR_INGRESS, priority: 1, protocol: ETH_P_ALL };
 const CLASS = tcHandle(1, 1);
 
 export const redirectKind: ResourceKind<RedirectSpec> = {
@@ -42,7 +46,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
     const { from: { name }, to } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
     try {
-      addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
+      addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
     } catch (error) {
       undoUnlessRefused(error, () => redirectKind.remove(spec, host));
       if (!isNetlinkError(error, EEXIST)) throw error;
@@ -53,34 +57,35 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
     try {
       addRedirect(link, to, host);
     } catch (error) {
-      undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, "ingress"));
+      undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, kindOf(spec)));
       throw error;
     }
   },
   remove({ from, to }, host) {
     const link = from.name === "" ? undefined : findHostLink(from, host);
     if (link === undefined) return;
-    const filters = listFilters(host.route, link, INGRESS.handle);
+    const filters = listFilters(host.route, link, FIRST.parent);
     // The kernel reports link 0 as the target of a filter whose ifb is gone.
     const target = linkIndex(host.route, to) ?? 0;
     // If there is no filter, ADD was cut off before it added one.
     if (filters.length > 0 && !filters.some((filter) => isOurs(filter, target))) return;
     if (filters.every(({ priority }) => priority === FIRST.priority)) {
-      delQdisc(host.route, { link, ...INGRESS }, "ingress");
+      const kind = getQdisc(host.route, link, INGRESS.parent)?.kind;
+      if (kind === "ingress" || kind === "clsact") delQdisc(host.route, { link, ...INGRESS }, kind);
     } else delFilters(host.route, { link, ...FIRST });
   },
   verify({ from, to }, host) {
     const link = findHostLink(from, host);
     if (link === undefined) return [`link ${from.name} is missing`];
     const target = linkIndex(host.route, to);
-    const filters = target === undefined ? [] : listFilters(host.route, link, INGRESS.handle);
+    const filters = target === undefined ? [] : listFilters(host.route, link, FIRST.parent);
     return filters.some((filter) => isOurs(filter, target!)) ? [] : [`${link.name} does not redirect to ${to}`];
   },
   repair(spec, host) {
     const link = findHostLink(spec.from, host);
     if (link === undefined) return;
     try {
-      addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
+      addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
     } catch (error) {
       if (!isNetlinkError(error, EEXIST)) throw error;
       // The qdisc of the ifb that was there before.
@@ -97,11 +102,15 @@ export const redirect = resource(redirectKind);
 export function redirectingLinks(target: number, host: Host): number[] {
   const found: number[] = [];
   for (const { kind, linkIndex: index } of listQdiscs(host.route)) {
-    if (kind !== "ingress") continue;
-    const filters = listFilters(host.route, { index, name: `link ${index}` }, INGRESS.handle);
+    if (kind !== "ingress" && kind !== "clsact") continue;
+    const filters = listFilters(host.route, { index, name: `link ${index}` }, FIRST.parent);
     if (filters.some((filter) => isOurs(filter, target))) found.push(index);
   }
   return found;
+}
+
+function kindOf({ qdisc }: RedirectSpec): string {
+  return qdisc ?? "ingress";
 }
 
 function addRedirect(link: Pick<Link, "index" | "name">, to: string, host: Host): void {

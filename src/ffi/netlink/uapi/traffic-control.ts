@@ -4,7 +4,10 @@
  */
 
 export const TC_H_ROOT = 0xffffffff;
+/** TC_H_CLSACT, too. */
 export const TC_H_INGRESS = 0xfffffff1;
+/** TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS) */
+export const TC_H_FOR_INGRESS = 0xfffffff2;
 
 // enum: attributes of tbf
 export const TCA_TBF_PARMS = 1;

@@ -100,6 +100,7 @@ function add(at: Attachment<OvsConf>): Result {
     containerName: ifName,
     containerMac: mac,
     mtu,
+    isSwitchPort: true,
   }));
   const port = at.apply(ovsPort({
     ...owner,

@@ -15,6 +15,7 @@ import { redirect } from "../../../resources/traffic/redirect.ts";
 import { trafficLimit } from "../../../resources/traffic/traffic-limit/traffic-limit.ts";
 import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
 import { hasLimits, type Limits, limitsOf } from "./limits.ts";
+import { datapathOf } from "../../shared/datapath.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
@@ -37,7 +38,7 @@ export default definePlugin<BandwidthConf>({
   sweeps: ["ifb"],
 });
 
-type HostEnd = Pick<Link, "name" | "mac" | "mtu">;
+type HostEnd = Pick<Link, "name" | "mac" | "mtu"> & Partial<Pick<Link, "master">>;
 
 /** As with Go's plugin, what is written in the configuration counts. */
 function warnOfOverruled(conf: BandwidthConf): void {
@@ -60,6 +61,8 @@ function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthCon
   const from = { name: hostVeth?.name ?? "", mac: hostVeth?.mac ?? "" };
   at.inAdd(() => warnOfSmallBursts(limits, hostVeth!));
 
+  const datapath = egress && hostVeth && datapathOf({ master: undefined, ...hostVeth }, at.host);
+  at.inAdd(() => refuseProcess(datapath, hostVeth!));
   const wanted: Resource[] = [];
   if (at.mayHave(ingress !== undefined)) {
     wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));
@@ -75,11 +78,20 @@ function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthCon
         subnets: subnets && { ...subnets, side: "destination" },
         goesWithLink: true,
       }),
-      redirect({ from, to: name }),
+      redirect({ from, to: name, qdisc: datapath === "kernel" ? "clsact" : undefined }),
     );
   }
   at.applyAll(wanted);
   return { ...prevResult, interfaces: [...prevResult.interfaces ?? [], ...ifbs] };
+}
+
+function refuseProcess(datapath: ReturnType<typeof datapathOf>, { name }: HostEnd): void {
+  if (datapath !== "process") return;
+  throw new CniError(
+    INVALID_CONFIG,
+    `"egressRate" has no effect on ${name}: ovs-vswitchd takes the container's packets before the kernel limits them`,
+    "leave it out, and limit them by a meter in Open vSwitch, or use a bridge with the kernel's datapath",
+  );
 }
 
 /** The host's end of the container's veth pair. DEL may not find it: the limits were deleted with the link. */

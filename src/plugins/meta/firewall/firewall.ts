@@ -4,8 +4,9 @@
  * Behaviour follows the reference plugin `plugins/meta/firewall`, with a third backend of our own. Owns in the kernel,
  * or in firewalld, the entries for the addresses. Chains and rules for bridges are shared and stay.
  */
-import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
 import { firewall, obstacleTo } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
@@ -14,6 +15,7 @@ import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
+import { datapathOf } from "../../shared/datapath.ts";
 import { addressesOn } from "../../shared/addresses-on.ts";
 
 const ADMIN_CHAIN = "CNI-ADMIN";
@@ -44,6 +46,7 @@ export default definePlugin<FirewallConf>({
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
   const addresses = prevResult === undefined ? addressesNow(at) : addressesOf(prevResult.ips ?? []);
+  at.inAdd(() => refuseSwitch(at));
   if (at.mayHave(addresses.length > 0)) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
@@ -77,6 +80,17 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
 function ingressOf(conf: FirewallConf, prevResult: Result | undefined): Ingress | undefined {
   const policy = isolationOf(conf), bridge = bridgeOf(prevResult);
   return policy === undefined || bridge === undefined ? undefined : { policy, bridge };
+}
+
+/** What containers send each other there never meets the kernel's rules. */
+function refuseSwitch({ conf, prevResult, host }: Attachment<FirewallConf>): void {
+  const policy = isolationOf(conf), link = policy && getLink(host.route, bridgeOf(prevResult) ?? "");
+  if (link?.kind !== "veth" || datapathOf(link, host) === undefined) return;
+  throw new CniError(
+    INVALID_CONFIG,
+    `"ingressPolicy": "${policy}" has no effect: ${link.name} is a port of Open vSwitch, which forwards without the host's rules`,
+    'keep networks apart by "vlan" of the plugin ovs',
+  );
 }
 
 /** The ingress policies that isolate bridges. */

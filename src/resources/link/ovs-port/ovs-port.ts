@@ -11,6 +11,7 @@ import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf 
 import { withDatabase } from "./database.ts";
 import { detach, portIds, portsOf, portsOfOvsCni, removePorts, selectStale } from "./owned-ports.ts";
 import { describeVlans, type OvsPortSpec, type PortVlans, trunkIds } from "./spec.ts";
+import { type NoShaping, noShapingIn, selectNoShaping } from "./no-shaping.ts";
 import { type Bridge, bridgeIn, noDatapath, requireBridge, selectBridge } from "./switch.ts";
 import { isPortOf, refuseOtherNetworks, requireTunnels, tunnelsOf } from "./tunnels.ts";
 
@@ -33,11 +34,15 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
     let mayBeMade = false;
     try {
       return withDatabase(spec.server, (database) => {
-        const [bridges, stale] = database.transact(selectBridge(spec.bridge), ...selectStale());
+        const [bridges, shaping, stale] = database.transact(
+          selectBridge(spec.bridge),
+          selectNoShaping(),
+          ...selectStale(),
+        );
         const bridge = bridgeIn(bridges!.rows[0], spec.bridge);
         watchPorts(database);
         mayBeMade = true;
-        attach(database, spec, bridge, detach((stale?.rows ?? []).flatMap(({ _uuid }) => uuidsOf(_uuid))));
+        attach(database, spec, { bridge, shaping: noShapingIn(shaping!.rows) }, detach(idsOf(stale?.rows ?? [])));
         return { isUserspace: bridge.isUserspace };
       }, true);
     } catch (error) {
@@ -63,6 +68,7 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
   repair(spec) {
     withDatabase(spec.server, (database) => {
       const bridge = requireBridge(database, spec.bridge), row = portRow(database, spec.hostName);
+      const shaping = noShapingIn(database.transact(selectNoShaping())[0]!.rows);
       if (row !== undefined && !isOurs(row, spec)) throw new Error(`port ${spec.hostName} is another's`);
       const id = row && uuidsOf(row._uuid)[0]!;
       const isApplied = id !== undefined && isPortOf(database, spec.bridge, id) &&
@@ -72,7 +78,7 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
         return;
       }
       watchPorts(database);
-      attach(database, spec, bridge, detach(id === undefined ? [] : [id]));
+      attach(database, spec, { bridge, shaping }, detach(id === undefined ? [] : [id]));
     });
   },
   describe: ({ hostName, bridge, vlans }) =>
@@ -81,18 +87,28 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
 
 export const ovsPort = resource(ovsPortKind);
 
+const idsOf = (rows: readonly OvsdbRow[]) => rows.flatMap(({ _uuid }) => uuidsOf(_uuid));
 const byName = ({ hostName }: OvsPortSpec) => [["name", "==", hostName]];
 
 function watchPorts(database: OvsdbConnection): void {
   database.watch({ Open_vSwitch: ["cur_cfg"], Interface: ["ofport", "error"] });
 }
 
-/** Makes the port, with `before` in the same transaction, and waits until Open vSwitch has it. The ports are watched. */
-function attach(database: OvsdbConnection, spec: OvsPortSpec, bridge: Bridge, before: readonly OvsdbRow[]): void {
+/**
+ * Makes the port, after what is `former` is detached in the same transaction, and waits until Open vSwitch has it. The ports
+ * are watched.
+ */
+function attach(
+  database: OvsdbConnection,
+  spec: OvsPortSpec,
+  { bridge, shaping }: { bridge: Bridge; shaping: NoShaping },
+  former: readonly OvsdbRow[],
+): void {
+  const before = [...former, ...shaping.inserts];
   const operations = [
     ...before,
     { op: "insert", table: "Interface", "uuid-name": "interface", row: interfaceColumns(spec) },
-    { op: "insert", table: "Port", "uuid-name": "port", row: portColumns(spec) },
+    { op: "insert", table: "Port", "uuid-name": "port", row: { ...portColumns(spec), qos: shaping.row } },
     {
       op: "mutate",
       table: "Bridge",

@@ -9,7 +9,7 @@ import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../..
 import type { Owner } from "../../../contract/owner.ts";
 import type { OvsPortSpec } from "./spec.ts";
 
-const OURS = { owner: "patchbay" };
+export const OURS = { owner: "patchbay" };
 /** The plugin that has this one's configuration. */
 const OVS_CNI = { owner: "ovs-cni.network.kubevirt.io" };
 

@@ -1,0 +1,18 @@
+/** For plugins behind `ovs`: who has the packets of the host's end of a container's link. */
+import type { Host } from "../../contract/host.ts";
+import { getLink, type Link } from "../../ffi/netlink/route/link.ts";
+
+/**
+ * "kernel" and "process": Open vSwitch, by its module or by ovs-vswitchd itself, which takes packets before filters and
+ * limits of incoming packets see them. Undefined: nobody, or a bridge of the kernel.
+ */
+export function datapathOf(
+  { name, master }: Pick<Link, "name" | "master">,
+  host: Host,
+): "kernel" | "process" | undefined {
+  if (master !== undefined) return getLink(host.route, master)?.kind === "openvswitch" ? "kernel" : undefined;
+  const { isKeptFromHost } = require(
+    "../../resources/packets/kept-from-host.ts",
+  ) as typeof import("../../resources/packets/kept-from-host.ts");
+  return isKeptFromHost(name, host) ? "process" : undefined;
+}
