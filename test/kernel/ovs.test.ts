@@ -265,6 +265,17 @@ test("a container that is gone: its port goes without its namespace", async () =
   expect(await leftSince(withoutContainer(before, container), machine, /last_reserved_ip/)).toEqual([]);
 });
 
+test("no database: ADD says so, leaves nothing, and DEL succeeds", async () => {
+  const { machine } = shared, container = await shared.container(), before = await quietMoment(machine);
+  const net = network(machine, { ...ovs0, socket_file: "unix:/run/none.sock" });
+  expect((await net.call("ADD", container)).json).toMatchObject({
+    code: 11,
+    msg: "the database of Open vSwitch cannot be reached: connect /run/none.sock: no such file or directory",
+  });
+  expect(await leftSince(before, machine, /last_reserved_ip/)).toEqual([]);
+  await net.del(container);
+});
+
 test("STATUS: the database, the bridge, its datapath, ovs-vswitchd", async () => {
   await using stage = await openStage();
   const { machine, ovs } = stage;

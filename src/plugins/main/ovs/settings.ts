@@ -108,11 +108,15 @@ export function vlansInTunnel(conf: OvsConf, tag: number | undefined): PortVlans
   );
 }
 
+/** ovs-cni looks first and waits then; with one look it has the time that IPAM took. */
+const LEAST_PATIENCE_MS = 1000;
+
 /** As ovs-cni waits for the state of the link. */
 export function patienceMs(
   { link_state_check_retries: retries, link_state_check_interval: interval }: OvsConf,
 ): number {
-  return Math.min(Math.max(retries || 5, 0) * Math.max(interval || 600, 0), 600_000);
+  const wanted = Math.max(retries || 5, 0) * Math.max(interval || 600, 0);
+  return Math.min(Math.max(wanted, LEAST_PATIENCE_MS), 600_000);
 }
 
 export interface CallArguments {

@@ -6,6 +6,7 @@
 import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
+import { SyscallError } from "../../../ffi/errno.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf } from "../../../ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
@@ -51,10 +52,16 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
     }
   },
   remove(spec, _host, isRestated) {
-    withDatabase(spec.server, (database) => {
-      removePorts(database, portsOf(database, spec));
-      if (isRestated) removePorts(database, portsOfOvsCni(database, spec));
-    });
+    try {
+      withDatabase(spec.server, (database) => {
+        removePorts(database, portsOf(database, spec));
+        if (isRestated) removePorts(database, portsOfOvsCni(database, spec));
+      });
+    } catch (error) {
+      // Neither a ledger nor a result: ADD failed, most likely for the same reason. GC finds a port that is there after all.
+      const isUnmade = isRestated && spec.hostName === "" && (error as Error).cause instanceof SyscallError;
+      if (!isUnmade) throw error;
+    }
   },
   verify(spec, _host, isRestated = false) {
     // Not known, when others made the attachment and there is no prevResult.

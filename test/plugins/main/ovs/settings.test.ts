@@ -106,9 +106,15 @@ test("the database: ovs-cni's forms but TLS", () => {
   }
 });
 
-test.each([[{}, 3000], [{ link_state_check_retries: 2, link_state_check_interval: 100 }, 200], [
-  { link_state_check_retries: -1 },
-  0,
-], [{ link_state_check_retries: 1e6 }, 600_000]])("how long ADD waits: %j, %d ms", (more, wanted) => {
+test.each([
+  [{}, 3000],
+  [{ link_state_check_retries: 10 }, 6000],
+  [{ link_state_check_interval: 1000 }, 5000],
+  // ovs-cni would look once, after IPAM.
+  [{ link_state_check_retries: 1, link_state_check_interval: 1 }, 1000],
+  [{ link_state_check_retries: -1 }, 1000],
+  [{ link_state_check_retries: -5, link_state_check_interval: -600 }, 1000],
+  [{ link_state_check_retries: 1_000_000 }, 600_000],
+])("how long ADD waits: %j, %d ms", (more, wanted) => {
   expect(patienceMs(conf(more))).toBe(wanted);
 });
