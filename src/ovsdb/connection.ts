@@ -15,6 +15,9 @@ import { isRow, type OvsdbRow } from "./values.ts";
 /** The server does not answer, or what answers is none. */
 export class NoDatabase extends Error {}
 
+/** Nobody waits for it twice in a call. */
+export class SilentDatabase extends NoDatabase {}
+
 /** The server has refused a transaction, which has changed nothing then. */
 export class Refused extends Error {
   constructor(readonly reason: string, details: string) {
@@ -100,7 +103,9 @@ export class OvsdbConnection {
     for (;;) {
       const message = this.messages.shift();
       if (message === undefined) {
-        if (!this.receive(deadline)) throw this.silent(`does not answer within ${PATIENCE_MS / 1000} s`);
+        if (!this.receive(deadline)) {
+          throw new SilentDatabase(this.textOf(`does not answer within ${PATIENCE_MS / 1000} s`));
+        }
         continue;
       }
       if (message.id !== id) continue;
@@ -162,7 +167,11 @@ export class OvsdbConnection {
   }
 
   private silent(what: string): NoDatabase {
-    return new NoDatabase(`the database of Open vSwitch at ${this.server} ${what}`);
+    return new NoDatabase(this.textOf(what));
+  }
+
+  private textOf(what: string): string {
+    return `the database of Open vSwitch at ${this.server} ${what}`;
   }
 }
 

@@ -40,8 +40,9 @@ const table: Record<string, () => AnyKind> = {
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
   "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
   "ipam": () => (require("./delegated/lease.ts") as typeof import("./delegated/lease.ts")).leaseKind,
-  "kept-from-host": () =>
-    (require("./packets/kept-from-host.ts") as typeof import("./packets/kept-from-host.ts")).keptFromHostKind,
+  "host-copy-dropped": () =>
+    (require("./packets/host-copy-dropped.ts") as typeof import("./packets/host-copy-dropped.ts"))
+      .hostCopyDroppedKind,
   "lent-link": () =>
     (require("./link/lent-link/lent-link.ts") as typeof import("./link/lent-link/lent-link.ts")).lentLinkKind,
   "link-routes": () =>

@@ -56,7 +56,12 @@ test.each<[string, NodeJS.Signals]>([
       if (verb === "CHECK") expect(parts).toEqual(had.get(verb)!);
     }
     // As engines do after an ADD that failed.
-    await Promise.all(all.map(async ([, one]) => expectExplained("DEL", await call(one, "DEL"))));
+    await Promise.all(all.map(async ([verb, one]) => {
+      const answer = await call(one, "DEL");
+      // Nothing was made, and where nobody listens nothing can be.
+      if (verb === "ADD" && signal === "SIGKILL") expect(answer.code).toBe(0);
+      else expectExplained("DEL", answer);
+    }));
     if (signal === "SIGSTOP") ovs.signal("database", "SIGCONT");
     else await ovs.startDatabase();
     for (const [verb, one] of all) {
@@ -83,7 +88,7 @@ test.each<[string, NodeJS.Signals]>([
       if (verb === "ADD") {
         expect(answer.json).toMatchObject({
           code: 11,
-          msg: expect.stringMatching(/^Open vSwitch has not added port veth[0-9a-f]{8} to bridge ovs0 within 0.2 s$/),
+          msg: expect.stringMatching(/^Open vSwitch has not added port veth[0-9a-f]{8} to bridge ovs0 within 1 s$/),
           details: expect.stringContaining("is ovs-vswitchd running?"),
         });
       } else expect([verb, answer.code, answer.stdout]).toEqual([verb, 0, ""]);
@@ -142,7 +147,10 @@ test("the bridge is deleted while ADD waits: ADD says so, and leaves nothing", a
     return "pass";
   };
   const { json } = await call(one, "ADD");
-  expect(json).toMatchObject({ msg: "failed to find bridge ovs0", details: "make it: ovs-vsctl add-br ovs0" });
+  expect(json).toMatchObject({
+    msg: "failed to find bridge ovs0",
+    details: expect.stringContaining("make it: ovs-vsctl add-br ovs0;"),
+  });
   expect(await one.left()).toEqual([]);
   expect(await ovs.rows()).toEqual([]);
 });

@@ -175,12 +175,12 @@ test("without a tunnel port ADD is refused, says which one to make, and leaves n
     code: 7,
     msg: `bridge ${bridge} has no tunnel port for "vxlanID": 42`,
     details:
-      `make one to each other host: ovs-vsctl add-port ${bridge} vxlan42 -- set interface vxlan42 type=vxlan options:remote_ip=ADDRESS options:key=42`,
+      `make one to each other host, all of them in one VLAN that nothing else has: ovs-vsctl add-port ${bridge} NAME tag=VLAN -- set interface NAME type=vxlan options:remote_ip=ADDRESS options:key=42`,
   });
   await nothingIsLeft();
   // Who does what it says has what it needs.
-  await one.ovs.vsctl(...json.details.replace("ADDRESS", "192.0.2.9").replace(/^.*?ovs-vsctl /, "").split(" "));
-  await one.ovs.vsctl("set", "port", "vxlan42", "tag=5");
+  const command = json.details.replace(/^.*?ovs-vsctl /, "").replaceAll("NAME", "vxlan42");
+  await one.ovs.vsctl(...command.replace("ADDRESS", "192.0.2.9").replace("VLAN", "5").split(" "));
   expect(await here(bridge, { vxlanID: 42 })).toMatchObject({ code: 0 });
 });
 
@@ -312,7 +312,7 @@ END`);
     await machine.run([PATCHBAY, "plan", "web", container.netnsPath], { env: { NETCONFPATH: "/run/confs" } });
   const refused = await plan();
   expect(refused.code).not.toBe(0);
-  expect(refused.stdout + refused.stderr).toContain(`ovs-vsctl add-port ${bridge} vxlan42`);
+  expect(refused.stdout + refused.stderr).toContain(`ovs-vsctl add-port ${bridge} NAME tag=VLAN`);
   await addTunnel(one, bridge, "t1", { key: 42, tag: 10 });
   const planned = await plan();
   expect(planned).toMatchObject({

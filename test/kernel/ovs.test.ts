@@ -110,31 +110,6 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
   await tagged.check(trunk);
 });
 
-test("the host neither answers nor forwards what the switch has", async () => {
-  const { machine } = shared, container = await shared.container();
-  await machine.sh("ip address replace 10.99.0.1/32 dev lo; ip address replace fd99::1/128 dev lo");
-  const net = network(machine, { ...ovs0, vlan: 300 });
-  const name = hostEnd(await net.add(container));
-  await machine.sh("ip route add default dev eth0; ip -6 route add default dev eth0", { in: container });
-  const [{ address: mac }] = JSON.parse(await machine.sh(`ip -j link show ${name}`));
-  expect(await machine.sh(`ip -6 -br address show dev ${name}`)).toBe("");
-  for (const address of ["10.99.0.1", "fd99::1"]) expect(await ping(machine, container, address)).toBe(false);
-  // Whoever guesses the address of the host's end gets no further.
-  await machine.sh(
-    `ip neigh replace 10.99.0.1 lladdr ${mac} dev eth0; ip -6 neigh replace fd99::1 lladdr ${mac} dev eth0`,
-    { in: container },
-  );
-  for (const address of ["10.99.0.1", "fd99::1"]) expect(await ping(machine, container, address)).toBe(false);
-  const counters = await machine.sh("nft list counter inet patchbay_ovs kept");
-  expect(Number(/packets (\d+)/.exec(counters)![1])).toBeGreaterThanOrEqual(1);
-  await net.check(container);
-  await machine.sh(`echo 0 >/proc/sys/net/ipv4/conf/${name}/arp_ignore; nft flush map inet patchbay_ovs links`);
-  const { json } = await net.call("CHECK", container);
-  expect(json.msg).toContain("is not in map links of table inet patchbay_ovs");
-  expect(json.msg).toContain(`net.ipv4.conf.${name}.arp_ignore is 0, not 8`);
-  await net.del(container);
-});
-
 test("CHECK says every difference of a port, in ovs-cni's words", async () => {
   const { machine, ovs } = shared, container = await shared.container();
   const net = network(machine, { ...ovs0, vlan: 5 }), name = hostEnd(await net.add(container));

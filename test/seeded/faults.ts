@@ -1248,11 +1248,11 @@ const resources: Fault[] = [
     named: "TCP",
   },
   {
-    file: "src/resources/packets/kept-from-host.ts",
-    find: "[`net/ipv6/conf/${link}/disable_ipv6`",
-    replace: "[`net/ipv6/conf/${link}/addr_gen_mode`",
-    tests: ["test/kernel/ovs.test.ts"],
-    named: "the host neither",
+    file: "src/resources/packets/host-copy-dropped.ts",
+    find: "BEFORE_FRAGMENTS = -450",
+    replace: "BEFORE_FRAGMENTS = -300",
+    tests: ["test/kernel/ovs-host.test.ts"],
+    named: "what a container sends",
   },
 ];
 
@@ -1501,6 +1501,13 @@ const plugins: Fault[] = [
     find: "undefined ? 0 : 1, gateway",
     replace: "interface: 1, gateway",
     tests: ["test/plugins/stories.test.ts"],
+  },
+  {
+    file: "src/plugins/main/ovs/ovs.ts",
+    find: "return [hostCopyDropped({ network, containerId, ifName, link }), pair, txChecksums({ ifName }), port];",
+    replace: "return [pair, txChecksums({ ifName }), port, hostCopyDropped({ network, containerId, ifName, link })];",
+    tests: ["test/kernel/ovs-host.test.ts"],
+    named: "what a container sends",
   },
   {
     file: "src/plugins/main/ovs/ovs.ts",

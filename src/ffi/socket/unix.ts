@@ -4,7 +4,9 @@ import { closeFile, identify, isSocket, removeFile } from "../files.ts";
 import { bindLater, check, lastErrno, libc, utf8 } from "../libc.ts";
 import { AF_UNIX, limitWait, openSocket, preparing, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM } from "./socket.ts";
 
-const BACKLOG = 1024, LONGEST_PATH = 107;
+const BACKLOG = 1024;
+/** In bytes (unix(7), "sun_path"). */
+export const LONGEST_PATH = 107;
 /** This only ends the wait for what hangs. */
 const PATIENCE_MS = 25_000;
 

@@ -11,8 +11,8 @@ export function datapathOf(
   host: Host,
 ): "kernel" | "process" | undefined {
   if (master !== undefined) return getLink(host.route, master)?.kind === "openvswitch" ? "kernel" : undefined;
-  const { isKeptFromHost } = require(
-    "../../resources/packets/kept-from-host.ts",
-  ) as typeof import("../../resources/packets/kept-from-host.ts");
-  return isKeptFromHost(name, host) ? "process" : undefined;
+  const { isHostCopyDropped } = require(
+    "../../resources/packets/host-copy-dropped.ts",
+  ) as typeof import("../../resources/packets/host-copy-dropped.ts");
+  return isHostCopyDropped(name, host) ? "process" : undefined;
 }

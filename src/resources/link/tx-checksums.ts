@@ -3,6 +3,7 @@
  * a process takes them from the link's other end: then TCP fails. The setting belongs to the link, so DEL does nothing.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { offloadsTxChecksums, setTxChecksumOffload } from "../../ffi/ethtool.ts";
 
 interface TxChecksumsSpec {
@@ -16,11 +17,14 @@ export const txChecksumsKind: ResourceKind<TxChecksumsSpec> = {
   repair: (spec, host) => txChecksumsKind.apply(spec, host),
   remove: () => {},
   verify: ({ ifName }, host) =>
-    host.container!.inside(() =>
-      offloadsTxChecksums(ifName)
-        ? [`link ${ifName} in the container does not compute the checksums that it sends`]
-        : []
-    ),
+    // The link's own kind says that it is gone.
+    linkIndex(host.container!.route, ifName) === undefined
+      ? []
+      : host.container!.inside(() =>
+        offloadsTxChecksums(ifName)
+          ? [`link ${ifName} in the container does not compute the checksums that it sends`]
+          : []
+      ),
   describe: ({ ifName }) => `${ifName} computes the checksums that it sends`,
 };
 

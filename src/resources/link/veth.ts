@@ -13,7 +13,7 @@ import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "./shared/usable.ts";
-import { accepted, advertisements, refuse } from "./shared/refusals.ts";
+import { accepted, advertisements, refuse, silence, spoken } from "./shared/refusals.ts";
 
 interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -68,7 +68,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       const details = whyUnusableMac(spec.containerMac) || mtu;
       throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
-    refuse(advertisements(spec.hostName));
+    harden(spec);
   },
   remove({ hostName, hostMac, containerName }, host) {
     // Loaded here: it brings the code that starts child processes, which ADD by `bridge` does not need.
@@ -76,12 +76,10 @@ export const vethKind: ResourceKind<VethSpec> = {
       "../../ffi/netlink/route/remove-link.ts",
     ) as typeof import("../../ffi/netlink/route/remove-link.ts");
     // The link CNI_IFNAME belongs to this attachment, whoever made it.
-    if (host.container !== undefined) {
-      removeLink(host.container.route, containerName, host.container.inside);
-      return;
-    }
-    // The namespace's path is gone, but a process may still hold the namespace, and with it the pair.
-    if (hasHostEnd({ hostName, hostMac }, host)) removeLink(host.route, hostName);
+    if (host.container !== undefined) removeLink(host.container.route, containerName, host.container.inside);
+    // The container has given its end another name or namespace; or the path of its own is gone, and a process holds it.
+    const isKnown = host.container === undefined || hostMac !== "";
+    if (isKnown && hasHostEnd({ hostName, hostMac }, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
     const { hostName, hostMac, containerName } = spec;
@@ -97,7 +95,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
-      differences.push(...accepted(advertisements(hostName)));
+      differences.push(...accepted(advertisements(hostName)), ...spec.isSwitchPort ? spoken(hostName) : []);
       if (hostMac !== "" && outside.mac !== hostMac) {
         differences.push(`Interface ${hostName} Mac ${hostMac} doesn't match host Mac: ${outside.mac}`);
       }
@@ -114,7 +112,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
       up: true,
     });
-    refuse(advertisements(hostName));
+    harden(spec);
   },
   hostEnd: ({ hostName, hostMac, containerMac }) => ({ name: hostName, mac: hostMac, farMac: containerMac }),
   describe: ({ hostName, containerName, bridge }) =>
@@ -122,6 +120,11 @@ export const vethKind: ResourceKind<VethSpec> = {
 };
 
 export const veth = resource(vethKind);
+
+function harden({ hostName, isSwitchPort }: VethSpec): void {
+  refuse(advertisements(hostName));
+  if (isSwitchPort) silence(hostName);
+}
 
 function masterOf({ bridge }: VethSpec, host: Host): number | undefined {
   return bridge === undefined ? undefined : linkIndex(host.route, bridge);

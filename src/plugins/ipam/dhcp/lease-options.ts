@@ -84,6 +84,9 @@ export function ignoredOf({ ipam }: DhcpConf): Ignored[] {
   return (ipam?.ignore ?? []).map((text) => oneOf("ignore", text, IGNORED));
 }
 
+/** What the kernel has room for. */
+const MOST = { priority: 0xffffffff, table: 0xffffffff, mtu: 0xffffffff, advmss: 0xffffffff, scope: 255 };
+
 /** The service adds them long after ADD, too, so the kernel has to take them. */
 export function routesIn({ routes, ipv4, ipv6 }: DhcpIpam): Route[] | undefined {
   return routes?.map(({ dst = "", gw, ...rest }, index) => {
@@ -91,6 +94,12 @@ export function routesIn({ routes, ipv4, ipv6 }: DhcpIpam): Route[] | undefined 
     if (prefix === undefined || hasHostBits(prefix)) throw invalid(`${key}.dst`, dst, "a network in CIDR notation");
     const [family, isWanted] = prefix.bytes.length === 4 ? ["ipv4", ipv4] : ["ipv6", ipv6];
     if (!isWanted) throw invalid(`${key}.dst`, dst, `another destination, unless ipam.${family} is true`);
+    for (const [name, most] of Object.entries(MOST)) {
+      const value = rest[name as keyof typeof MOST];
+      if (value !== undefined && !(value >= 0 && value <= most)) {
+        throw invalid(`${key}.${name}`, value, `0 to ${most}`);
+      }
+    }
     const route = { dst: formatPrefix(prefix), ...rest };
     if (!gw) return route;
     const gateway = parseAddress(gw);

@@ -12,7 +12,7 @@ import { announcing } from "../../../resources/address/announcement.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { ovsPort } from "../../../resources/link/ovs-port/ovs-port.ts";
 import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
-import { requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
+import { bridgeNow, requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
@@ -32,6 +32,7 @@ import {
 } from "./settings.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Host } from "../../../contract/host.ts";
+import type { Resource } from "../../../contract/resource.ts";
 import { warn } from "../../../ffi/warn.ts";
 
 export default definePlugin<OvsConf>({
@@ -48,7 +49,7 @@ export default definePlugin<OvsConf>({
     const parts = [bridge, trunk?.length ? undefined : vlan, vxlanID && `vxlan${vxlanID}`];
     return { link: parts.filter((part) => part !== undefined).join("."), isRouted: false };
   },
-  sweeps: ["kept-from-host"],
+  sweeps: ["host-copy-dropped"],
   gc(conf, isValid) {
     const { sweepPorts } = require(
       "../../../resources/link/ovs-port/sweep.ts",
@@ -72,12 +73,20 @@ function judge(written: OvsConf, call: JudgedCall | undefined): void {
   }
   serverOf(conf);
   vlansOf(conf);
+  requireText("bridge", conf.bridge);
   if (call === undefined) return;
   const args = argumentsOf(conf, call), wanted = requestedMac(conf, args);
   bridgeOf(conf, args);
+  requireText("ovnPort", args.ovnPort);
   if (wanted && canonicalMac(wanted) === undefined) {
     throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
   }
+}
+
+/** A database takes no other (RFC 7047, section 3.1), and hangs up. */
+function requireText(key: string, text = ""): void {
+  if (!text.includes("\0") && text.isWellFormed()) return;
+  throw new CniError(INVALID_CONFIG, `"${key}": ${JSON.stringify(text)} is no text for Open vSwitch`);
 }
 
 function add(at: Attachment<OvsConf>): Result {
@@ -94,17 +103,19 @@ function add(at: Attachment<OvsConf>): Result {
     name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
     mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
   };
-  at.apply(veth({
+  const isUserspace = at.examine(() => bridgeNow(place.server, place.bridge).isUserspace) ?? false;
+  const pair = veth({
     hostName: hostEnd.name,
     hostMac: hostEnd.mac,
     containerName: ifName,
     containerMac: mac,
     mtu,
     isSwitchPort: true,
-  }));
-  const port = at.apply(ovsPort({
+  });
+  const port = ovsPort({
     ...owner,
     ...place,
+    isUserspace: isUserspace || undefined,
     hostName: hostEnd.name,
     netnsPath: at.netnsPath,
     vlans,
@@ -114,23 +125,28 @@ function add(at: Attachment<OvsConf>): Result {
     ovnPort: args.ovnPort,
     podUid: args.podUid,
     patienceMs: patienceMs(conf),
-  }));
-  if (at.mayHave(port.isUserspace)) keepInUserspace(at, hostEnd.name);
+  });
+  at.applyAll(at.mayHave(isUserspace) ? inUserspace(at, hostEnd.name, pair, port) : [pair, port]);
   const result = configureContainerInterface(at, mac, ipam?.add(), announcing(ifName), hostEnd);
   at.apply(carrier({ ifName: hostEnd.name }));
   return result;
 }
 
-/** Open vSwitch takes the packets from the host's end, and the kernel neither answers them nor completes them. */
-function keepInUserspace(at: Attachment<OvsConf>, hostName: string): void {
-  const { keptFromHost } = require(
-    "../../../resources/packets/kept-from-host.ts",
-  ) as typeof import("../../../resources/packets/kept-from-host.ts");
+/** ovs-vswitchd takes packets from the host's end: the kernel must neither answer them nor leave their checksums to a device. */
+function inUserspace(
+  { network, containerId, ifName }: Attachment<OvsConf>,
+  link: string,
+  pair: Resource<unknown>,
+  port: Resource<unknown>,
+): Resource<unknown>[] {
+  const { hostCopyDropped } = require(
+    "../../../resources/packets/host-copy-dropped.ts",
+  ) as typeof import("../../../resources/packets/host-copy-dropped.ts");
   const { txChecksums } = require(
     "../../../resources/link/tx-checksums.ts",
   ) as typeof import("../../../resources/link/tx-checksums.ts");
-  const { network, containerId, ifName } = at;
-  at.applyAll([keptFromHost({ network, containerId, ifName, link: hostName }), txChecksums({ ifName })]);
+  // Before the link is up; so DEL removes it after the link.
+  return [hostCopyDropped({ network, containerId, ifName, link }), pair, txChecksums({ ifName }), port];
 }
 
 interface Membership {

@@ -31,10 +31,15 @@ export function withFile(conf: OvsConf): OvsConf {
     const defaults = readSettings(path);
     if (defaults === undefined) continue;
     const filled: Record<string, unknown> = { ...conf };
-    for (const key of FROM_FILE) if (["", 0, undefined].includes(conf[key] as never)) filled[key] = defaults[key];
+    for (const key of FROM_FILE) if (isMissing(conf[key])) filled[key] = defaults[key];
     return { ...filled, vlan: conf.vlan ?? defaults.vlan } as OvsConf;
   }
   return conf;
+}
+
+/** What Go has no value for, ovs-cni takes from the file; but VLAN 0 is one. */
+function isMissing(value: unknown): boolean {
+  return ["", 0, undefined].includes(value as never) || Array.isArray(value) && value.length === 0;
 }
 
 /** For what has been judged, and for DEL, which a file that cannot be read must not stop. */

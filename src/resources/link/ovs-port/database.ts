@@ -1,15 +1,23 @@
 /** Work on Open vSwitch's database, with its failures as people are told them. */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
+import { forgetAfterCall } from "../../../ffi/calls.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
-import { NoDatabase, OvsdbConnection, Refused } from "../../../ovsdb/connection.ts";
+import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../ovsdb/connection.ts";
+
+/** Servers that have not answered in this call: what it takes back, or inspects next, does not wait for them again. */
+const silent = new Map<string, SilentDatabase>();
+forgetAfterCall(() => silent.clear());
 
 /** `isInterruptible`: a signal to the runtime ends a wait. */
 export function withDatabase<T>(server: string, work: (database: OvsdbConnection) => T, isInterruptible = false): T {
   let database: OvsdbConnection | undefined;
   try {
+    const former = silent.get(server);
+    if (former !== undefined) throw former;
     database = OvsdbConnection.open(server, isInterruptible);
     return work(database);
   } catch (error) {
+    if (error instanceof SilentDatabase) silent.set(server, error);
     throw explained(error, server);
   } finally {
     database?.close();

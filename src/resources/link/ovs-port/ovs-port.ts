@@ -10,20 +10,24 @@ import { SyscallError } from "../../../ffi/errno.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf } from "../../../ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
-import { detach, portIds, portsOf, portsOfOvsCni, removePorts, selectStale } from "./owned-ports.ts";
+import {
+  detach,
+  isOwner,
+  portIds,
+  portsOf,
+  portsOfOvsCni,
+  removePorts,
+  selectStale,
+  staleIn,
+} from "./owned-ports.ts";
 import { describeVlans, type OvsPortSpec, type PortVlans, trunkIds } from "./spec.ts";
 import { type NoShaping, noShapingIn, selectNoShaping } from "./no-shaping.ts";
 import { type Bridge, bridgeIn, noDatapath, requireBridge, selectBridge } from "./switch.ts";
 import { isPortOf, refuseOtherNetworks, requireTunnels, tunnelsOf } from "./tunnels.ts";
 
-interface MadePort {
-  /** Packets go through the process ovs-vswitchd, and not through the kernel. */
-  isUserspace: boolean;
-}
-
-export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
+export const ovsPortKind: ResourceKind<OvsPortSpec> = {
   kind: "ovs-port",
-  unmade: { isUserspace: false },
+  unmade: undefined,
   // ovs-cni's DEL does nothing without its own record.
   leftByOthers: "its port in Open vSwitch",
   judge: ({ server, bridge }) =>
@@ -34,17 +38,21 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
   apply(spec, host) {
     let mayBeMade = false;
     try {
-      return withDatabase(spec.server, (database) => {
+      withDatabase(spec.server, (database) => {
         const [bridges, shaping, stale] = database.transact(
           selectBridge(spec.bridge),
           selectNoShaping(),
-          ...selectStale(),
+          ...selectStale(spec.server),
         );
         const bridge = bridgeIn(bridges!.rows[0], spec.bridge);
         watchPorts(database);
         mayBeMade = true;
-        attach(database, spec, { bridge, shaping: noShapingIn(shaping!.rows) }, detach(idsOf(stale?.rows ?? [])));
-        return { isUserspace: bridge.isUserspace };
+        attach(
+          database,
+          spec,
+          { bridge, shaping: noShapingIn(shaping!.rows) },
+          detach(staleIn(stale?.rows ?? []).map(({ uuid }) => uuid)),
+        );
       }, true);
     } catch (error) {
       if (mayBeMade) undoAfter(error, () => ovsPortKind.remove(spec, host));
@@ -76,7 +84,10 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
     withDatabase(spec.server, (database) => {
       const bridge = requireBridge(database, spec.bridge), row = portRow(database, spec.hostName);
       const shaping = noShapingIn(database.transact(selectNoShaping())[0]!.rows);
-      if (row !== undefined && !isOurs(row, spec)) throw new Error(`port ${spec.hostName} is another's`);
+      if (row !== undefined && !isOwner(row, spec)) throw new Error(anothers(spec.hostName, row));
+      const elsewhere = spec.vxlanId &&
+        tunnelDifferences(database, vlanColumns(spec.vlans), spec.bridge, spec.vxlanId);
+      if (elsewhere && elsewhere.length > 0) throw new Error(elsewhere.join("; "));
       const id = row && uuidsOf(row._uuid)[0]!;
       const isApplied = id !== undefined && isPortOf(database, spec.bridge, id) &&
         obstacle(database, spec) === undefined;
@@ -94,7 +105,6 @@ export const ovsPortKind: ResourceKind<OvsPortSpec, MadePort> = {
 
 export const ovsPort = resource(ovsPortKind);
 
-const idsOf = (rows: readonly OvsdbRow[]) => rows.flatMap(({ _uuid }) => uuidsOf(_uuid));
 const byName = ({ hostName }: OvsPortSpec) => [["name", "==", hostName]];
 
 function watchPorts(database: OvsdbConnection): void {
@@ -194,12 +204,6 @@ function portRow(database: OvsdbConnection, name: string): OvsdbRow | undefined 
   return database.transact({ op: "select", table: "Port", where: [["name", "==", name]], columns })[0]!.rows[0];
 }
 
-/** Also one of ovs-cni's: the container has one interface of the name. */
-function isOurs(row: OvsdbRow, { containerId, ifName }: OvsPortSpec): boolean {
-  const ids = entriesOf(row.external_ids);
-  return ids.contIface === ifName && [containerId, undefined].includes(ids["patchbay-container"]);
-}
-
 /** Why Open vSwitch does not use the port; undefined when it does. */
 function obstacle(database: OvsdbConnection, spec: OvsPortSpec): string | undefined {
   const where = byName(spec), columns = ["ofport", "error"];
@@ -210,11 +214,15 @@ function obstacle(database: OvsdbConnection, spec: OvsPortSpec): string | undefi
   return isAdded(row) ? undefined : `Open vSwitch has not added port ${spec.hostName}`;
 }
 
+function anothers(name: string, { external_ids: ids }: OvsdbRow): string {
+  return `port ${name} of Open vSwitch is another's: its external_ids are ${JSON.stringify(entriesOf(ids))}`;
+}
+
 function differences(database: OvsdbConnection, spec: OvsPortSpec, isRestated: boolean): string[] {
   const { hostName, bridge, vxlanId } = spec;
   const found = requireBridge(database, bridge), row = portRow(database, hostName);
   if (row === undefined) return [`Open vSwitch has no port ${hostName}`];
-  if (!isOurs(row, spec)) return [`port ${hostName} of Open vSwitch is another's`];
+  if (!isOwner(row, spec)) return [anothers(hostName, row)];
   // Without the ledger, only the tunnel port says the VLAN.
   const lines = isRestated && vxlanId !== undefined ? [] : vlanDifferences(row, spec.vlans);
   const refusal = obstacle(database, spec);
@@ -222,6 +230,11 @@ function differences(database: OvsdbConnection, spec: OvsPortSpec, isRestated: b
     lines.push(`${hostName} is not a port of bridge ${bridge}`);
   }
   if (!found.hasDatapath) lines.push(noDatapath(found).message);
+  if (!isRestated && found.isUserspace !== (spec.isUserspace ?? false)) {
+    lines.push(
+      `bridge ${bridge} has ${found.isUserspace ? "a userspace" : "the kernel's"} datapath now: DEL and ADD anew`,
+    );
+  }
   if (refusal !== undefined) lines.push(refusal);
   return vxlanId === undefined ? lines : [...lines, ...tunnelDifferences(database, row, bridge, vxlanId)];
 }

@@ -6,6 +6,7 @@
 import { bootId, whyNoBootId } from "../../../ffi/boot.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../../../ovsdb/values.ts";
+import { isLocal } from "../../../ovsdb/server-address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { OvsPortSpec } from "./spec.ts";
 
@@ -42,10 +43,18 @@ function select(where: readonly unknown[]): OvsdbRow {
   return { op: "select", table: "Port", where, columns };
 }
 
-/** For a transaction: ports of ours that an earlier boot left. Nobody has their links any more. */
-export function selectStale(): OvsdbRow[] {
-  if (whyNoBootId() !== undefined) return [];
+/** For a transaction: ports of ours that are of another boot, as `staleIn` judges them. */
+export function selectStale(server: string): OvsdbRow[] {
+  // Another host may use a database that is not this one's.
+  if (whyNoBootId() !== undefined || !isLocal(server)) return [];
   return [select([includes(OURS), ["external_ids", "excludes", map({ "patchbay-boot": bootId() })]])];
+}
+
+/** Those that an earlier boot left: nobody has their links any more. Rows that do not say all of it are somebody's else. */
+export function staleIn(rows: readonly OvsdbRow[]): OwnedPort[] {
+  return rows.map(ownedPort).filter(({ isStale, owner }) =>
+    isStale && owner.containerId !== "" && owner.network !== ""
+  );
 }
 
 /** Ports of the attachment; with its name, only that one. */
@@ -80,7 +89,7 @@ function ownedPort(row: OvsdbRow): OwnedPort {
     containerId: text("patchbay-container"),
     ifName: text("contIface"),
   };
-  const isStale = whyNoBootId() === undefined && text("patchbay-boot") !== bootId();
+  const boot = text("patchbay-boot"), isStale = whyNoBootId() === undefined && boot !== "" && boot !== bootId();
   return { uuid: uuidsOf(row._uuid)[0] ?? "", name: textOf(row.name), owner, isStale };
 }
 
@@ -88,6 +97,14 @@ function ownedPort(row: OvsdbRow): OwnedPort {
 export function detach(ports: readonly string[]): OvsdbRow[] {
   if (ports.length === 0) return [];
   return [{ op: "mutate", table: "Bridge", where: [], mutations: [["ports", "delete", set(ports.map(uuid))]] }];
+}
+
+/** Whether the row is this attachment's, or ovs-cni's for an interface of this name: the container has one of it. */
+export function isOwner(row: OvsdbRow, { containerId, ifName, network }: Owner): boolean {
+  const ids = entriesOf(row.external_ids);
+  if (ids.contIface !== ifName) return false;
+  return ids.owner === OVS_CNI.owner || ids.owner === OURS.owner && ids["patchbay-container"] === containerId &&
+      ids["patchbay-network"] === network;
 }
 
 export function removePorts(database: OvsdbConnection, ports: readonly OwnedPort[]): void {

@@ -5,6 +5,8 @@ export interface OvsPortSpec extends Owner {
   /** Where the database listens: `unix:/var/run/openvswitch/db.sock`. */
   server: string;
   bridge: string;
+  /** As ADD found the bridge: packets go through the process ovs-vswitchd, and not through the kernel. */
+  isUserspace?: boolean;
   /** The host's end of the container's link; "" when it is not known: others made it, and there is no prevResult. */
   hostName: string;
   /** CNI_NETNS: people and ovs-cni look for it. */

@@ -26,7 +26,9 @@ export function selectBridge(name: string): OvsdbRow {
 /** Throws when the row is missing. */
 export function bridgeIn(row: OvsdbRow | undefined, name: string): Bridge {
   if (row === undefined) {
-    throw new CniError(INTERNAL, `failed to find bridge ${name}`, `make it: ovs-vsctl add-br ${name}`);
+    const kernel = `ovs-vsctl add-br ${name}`, userspace = `-- set bridge ${name} datapath_type=netdev`;
+    const hint = `make it: ${kernel}; where the kernel has no module openvswitch, with ${userspace}`;
+    throw new CniError(INTERNAL, `failed to find bridge ${name}`, hint);
   }
   const isUserspace = textOf(row.datapath_type) === "netdev", hasDatapath = textOf(row.datapath_id) !== "";
   return { name, isUserspace, hasDatapath };
@@ -34,6 +36,11 @@ export function bridgeIn(row: OvsdbRow | undefined, name: string): Bridge {
 
 export function requireBridge(database: OvsdbConnection, name: string): Bridge {
   return bridgeIn(database.transact(selectBridge(name))[0]!.rows[0], name);
+}
+
+/** For ADD, before anything is made. */
+export function bridgeNow(server: string, name: string): Bridge {
+  return withDatabase(server, (database) => requireBridge(database, name), true);
 }
 
 export function noDatapath({ name, isUserspace }: Bridge): CniError {
@@ -53,7 +60,7 @@ export function requireSwitch(server: string, name: string | undefined): void {
     });
     if (bridge === undefined) return;
     if (!bridge.hasDatapath) throw noDatapath(bridge);
-    requireAnswer(server, bridge.name);
+    requireAnswer(server, bridge);
   } catch (error) {
     if (!(error instanceof CniError)) throw error;
     const code = error.code === LIMITED_CONNECTIVITY ? error.code : PLUGIN_NOT_AVAILABLE;
@@ -63,16 +70,20 @@ export function requireSwitch(server: string, name: string | undefined): void {
 
 const ANSWER_MS = 1000, HELLO_BYTES = 8;
 
-/** ovs-vswitchd serves OpenFlow for each bridge beside the database's socket, and greets first (ovs-vswitchd(8)). */
-function requireAnswer(server: string, bridge: string): void {
+/**
+ * ovs-vswitchd serves OpenFlow for each bridge, usually beside the database's socket, and greets first (ovs-vswitchd(8)).
+ * Where it does not, nothing tells whether it is at work but its work.
+ */
+function requireAnswer(server: string, { name, isUserspace }: Bridge): void {
   const at = parseServer(server);
   if (at === undefined || !("path" in at)) return;
-  const path = `${at.path.slice(0, at.path.lastIndexOf("/"))}/${bridge}.mgmt`;
+  const path = `${at.path.slice(0, at.path.lastIndexOf("/"))}/${name}.mgmt`;
   if (greets(path)) return;
+  const now = isUserspace ? "no packet passes until it runs" : "containers keep the connections that they have";
   throw new CniError(
     LIMITED_CONNECTIVITY,
     `ovs-vswitchd does not answer at ${path}`,
-    "containers keep the connections that they have; start it, or look at its log",
+    `${now}; start it, or look at its log`,
   );
 }
 
@@ -86,7 +97,8 @@ function greets(path: string): boolean {
       closeFile(fd);
     }
   } catch (error) {
-    if (isErrno(error, ECONNREFUSED, ENOENT)) return false;
+    if (isErrno(error, ENOENT)) return true;
+    if (isErrno(error, ECONNREFUSED)) return false;
     if (!isErrno(error, ETIMEDOUT)) throw error;
   }
   leaveBeforeWaiting("Open vSwitch", ANSWER_MS);

@@ -54,7 +54,16 @@ function tunnelIn(port: OvsdbRow, options: Readonly<Record<string, string>>): Tu
 /** Of what comes in and what goes out. NaN when they differ: no virtual network is both. */
 function keyIn({ key = "0", in_key: inKey = key, out_key: outKey = key }: Readonly<Record<string, string>>) {
   if (inKey === "flow" || outKey === "flow") return inKey === outKey ? "flow" : NaN;
-  return Number(inKey) === Number(outKey) ? Number(inKey) : NaN;
+  return numberIn(inKey) === numberIn(outKey) ? numberIn(inKey) : NaN;
+}
+
+/** As Open vSwitch reads it, by strtoull(3) with base 0: the digits that it begins with, octal after 0, hexadecimal after 0x. */
+function numberIn(text: string): number {
+  const [hex] = /^0x[0-9a-f]+/i.exec(text) ?? [],
+    [octal] = /^0[0-7]*/.exec(text) ?? [],
+    [decimal] = /^\d+/.exec(text) ?? [];
+  if (hex !== undefined) return Number(hex);
+  return octal === undefined ? Number(decimal ?? 0) : parseInt(octal, 8);
 }
 
 export function isPortOf(database: OvsdbConnection, bridge: string, port: string): boolean {
@@ -67,12 +76,11 @@ export function requireTunnels(tunnels: readonly Tunnel[], bridge: string, vxlan
   const own = tunnels.filter(({ key }) => key === vxlanId);
   const [first, ...others] = own.length > 0 ? own : tunnels.filter(({ key }) => key === "flow");
   if (first === undefined) {
-    const port = `vxlan${vxlanId}`.slice(0, 15);
     throw new CniError(
       INVALID_CONFIG,
       `bridge ${bridge} has no tunnel port for "vxlanID": ${vxlanId}`,
-      `make one to each other host: ovs-vsctl add-port ${bridge} ${port} -- ` +
-        `set interface ${port} type=vxlan options:remote_ip=ADDRESS options:key=${vxlanId}`,
+      `make one to each other host, all of them in one VLAN that nothing else has: ovs-vsctl add-port ${bridge} NAME ` +
+        `tag=VLAN -- set interface NAME type=vxlan options:remote_ip=ADDRESS options:key=${vxlanId}`,
     );
   }
   const other = others.find(({ tag }) => tag !== first.tag);

@@ -68,6 +68,31 @@ export function accepted(keys: readonly string[]): string[] {
   });
 }
 
+/**
+ * A port of a switch that is not the kernel's bridge: the host is nobody there. It has no address of its own on the link, tells
+ * none of its others by ARP, also not for somebody else (proxy_arp), and forwards nothing.
+ */
+function silent(link: string): [key: string, value: string][] {
+  return [
+    [`net/ipv4/conf/${link}/arp_ignore`, "8"],
+    [`net/ipv4/conf/${link}/forwarding`, "0"],
+    [`net/ipv6/conf/${link}/disable_ipv6`, "1"],
+  ];
+}
+
+export function silence(link: string): void {
+  for (const [key, value] of silent(link)) tryWriteSysctl(key, value);
+}
+
+/** One line for each that is not so, and could be. */
+export function spoken(link: string): string[] {
+  return silent(link).flatMap(([key, value]) => {
+    const current = readSysctl(key);
+    if (current === undefined || current === value || !mayWrite(`/proc/sys/${key}`)) return [];
+    return [`${nameOf(key)} is ${current}, not ${value}`];
+  });
+}
+
 function open(key: string): string | undefined {
   const value = readSysctl(key);
   if (value === undefined || value === "0" || (value === "1" && isRouter(key))) return undefined;

@@ -46,7 +46,7 @@ export const ownTables = {
     madeBy: "bridge, for macspoofchk",
     comment: "Patchbay: containers whose source MAC is checked",
   },
-  "kept-from-host": {
+  "host-copy-dropped": {
     family: NFPROTO_INET,
     name: "patchbay_ovs",
     madeBy: "ovs, on a bridge with a userspace datapath",

@@ -1,13 +1,13 @@
 /**
- * What comes in by a link belongs to a switch that is a process (the userspace datapath of Open vSwitch), which gets a copy.
- * The kernel goes on with the frame as with any other of the link: the host would answer, and forward, whatever VLAN the switch
- * has put the container in. So it is dropped there, in a table of our own (owned-table.ts), and the host has no address on it.
+ * On the userspace datapath of Open vSwitch, ovs-vswitchd reads a copy of each frame from the host's end of the pair. The kernel
+ * still processes the frame itself: it would answer and forward, whatever the VLAN. So a rule drops it, in a table of our own
+ * (owned-table.ts). It is there before the link and goes after it.
  *
  *     table inet patchbay_ovs {
- *       counter kept { }
- *       map links { type ifname : counter; elements = { "veth1a2b" comment "id: …, if: eth0, net: …" : "kept" } }
+ *       counter dropped { }
+ *       map links { type ifname : counter; elements = { "veth1a2b" comment "id: …, if: eth0, net: …" : "dropped" } }
  *       chain prerouting {
- *         type filter hook prerouting priority raw; policy accept;
+ *         type filter hook prerouting priority -450; policy accept;
  *         counter name iifname map @links drop
  *       }
  *     }
@@ -26,69 +26,65 @@ import { type Chain, nameOf } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { readSysctl, tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
 import { type FoundElement, ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment } from "./shared/owner-comment.ts";
 
-interface KeptFromHostSpec extends Owner {
+interface HostCopyDroppedSpec extends Owner {
   /** Of the host; "" when it is not known. */
   link: string;
 }
 
-const table = ownTables["kept-from-host"];
+const table = ownTables["host-copy-dropped"];
 const prerouting: Chain = { table, name: "prerouting" };
 const links: NftSet = { table, name: "links" };
-const KEPT = "kept";
-/** Before connection tracking, which these packets are no part of. */
-const RAW = -300;
+const DROPPED = "dropped";
+/** NF_IP_PRI_RAW_BEFORE_DEFRAG of linux/netfilter_ipv4.h: fragments would wait for one another first. */
+const BEFORE_FRAGMENTS = -450;
 
 const owned = new OwnedTable({
   table,
   chains: [{
     chain: prerouting,
-    hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: RAW },
+    hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: BEFORE_FRAGMENTS },
     rules: { chain: prerouting, rules: [[inputLink, countIn(links.name), drop]], replaces: () => true },
   }],
   sets: [{ set: links, key: linkNameKey, holds: "counters" }],
-  counter: KEPT,
+  counter: DROPPED,
 });
 
 /** Whether a switch that is a process has the link. */
-export function isKeptFromHost(link: string, host: Host): boolean {
+export function isHostCopyDropped(link: string, host: Host): boolean {
   const netfilter = netfilterOf(host);
   return netfilter !== undefined && getElement(netfilter, links, keyOf({ link })) !== undefined;
 }
 
-/** The host's addresses are not told to the container, and the link gets none of its own. */
-const silence = (link: string): [key: string, value: string][] => [
-  [`net/ipv4/conf/${link}/arp_ignore`, "8"],
-  [`net/ipv6/conf/${link}/disable_ipv6`, "1"],
-];
-
-function keyOf({ link }: Pick<KeptFromHostSpec, "link">): Uint8Array {
+function keyOf({ link }: Pick<HostCopyDroppedSpec, "link">): Uint8Array {
   const key = new Uint8Array(linkNameKey.length);
   key.set(utf8(link));
   return key;
 }
 
-function planElement(socket: NetlinkSocket, spec: KeptFromHostSpec): NftMessage[] {
+function planElement(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
   // An element that is there is a former link's of this name.
   const isStale = getElement(socket, links, keyOf(spec)) !== undefined;
   return [
     ...isStale ? [delElement(links, keyOf(spec))] : [],
-    createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: KEPT }),
+    createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: DROPPED }),
   ];
 }
 
-function planApply(socket: NetlinkSocket, spec: KeptFromHostSpec): NftMessage[] {
-  if (owned.counterUse(socket, KEPT) !== undefined) return planElement(socket, spec);
-  return [...owned.frame(), createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: KEPT })];
+function planApply(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
+  if (owned.counterUse(socket, DROPPED) !== undefined) return planElement(socket, spec);
+  return [
+    ...owned.frame(),
+    createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: DROPPED }),
+  ];
 }
 
-function planRepair(socket: NetlinkSocket, spec: KeptFromHostSpec): NftMessage[] {
-  if (owned.counterUse(socket, KEPT) === undefined) return planApply(socket, spec);
+function planRepair(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
+  if (owned.counterUse(socket, DROPPED) === undefined) return planApply(socket, spec);
   return [...owned.mend(socket), ...planElement(socket, spec)];
 }
 
@@ -96,7 +92,7 @@ function planRemovalOf(socket: NetlinkSocket, elements: readonly FoundElement[])
   return elements.length === 0 ? [] : owned.planRemoval(socket, elements, owned.unusedWithout(socket, elements));
 }
 
-function planRemoval(socket: NetlinkSocket, spec: KeptFromHostSpec): NftMessage[] {
+function planRemoval(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
   const owner = ownerComment(spec);
   const elements = spec.link === ""
     ? owned.findWhere(socket, [links], (comment) => comment === owner)
@@ -104,18 +100,17 @@ function planRemoval(socket: NetlinkSocket, spec: KeptFromHostSpec): NftMessage[
   return planRemovalOf(socket, elements);
 }
 
-export const keptFromHostKind: ResourceKind<KeptFromHostSpec> = {
-  kind: "kept-from-host",
+export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
+  kind: "host-copy-dropped",
   unmade: undefined,
   apply(spec, host) {
-    for (const [key, value] of silence(spec.link)) tryWriteSysctl(key, value);
     try {
       if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;
     } catch (error) {
-      undoUnlessRefused(error, () => keptFromHostKind.remove(spec, host));
+      undoUnlessRefused(error, () => hostCopyDroppedKind.remove(spec, host));
       throw error;
     }
-    throw lacksNfTables("keeping the containers of a userspace datapath away from the host needs");
+    throw lacksNfTables("a bridge of Open vSwitch with a userspace datapath needs");
   },
   verify(spec, { netfilter }) {
     if (spec.link === "") return [];
@@ -123,16 +118,9 @@ export const keptFromHostKind: ResourceKind<KeptFromHostSpec> = {
     if (getElement(netfilter, links, keyOf(spec))?.comment !== ownerComment(spec)) {
       found.push(`${spec.link} is not in map links of table ${owned.name}`);
     }
-    for (const [key, value] of silence(spec.link)) {
-      const current = readSysctl(key);
-      if (current !== undefined && current !== value) {
-        found.push(`${key.replaceAll("/", ".")} is ${current}, not ${value}`);
-      }
-    }
     return [...found, ...owned.verifyRules(netfilter)];
   },
   repair(spec, { netfilter }) {
-    for (const [key, value] of silence(spec.link)) tryWriteSysctl(key, value);
     commitUnchanged(netfilter, () => planRepair(netfilter, spec));
   },
   remove(spec, host) {
@@ -146,7 +134,7 @@ export const keptFromHostKind: ResourceKind<KeptFromHostSpec> = {
     commitUnchanged(netfilter, () => planRemovalOf(netfilter, owned.findWhere(netfilter, [links], isSwept)));
   },
   ownTable: () => nameOf(table),
-  describe: ({ link }) => `what comes by ${link} is the switch's, and not the host's`,
+  describe: ({ link }) => `packets from ${link} are dropped on the host; Open vSwitch has its copy`,
 };
 
-export const keptFromHost = resource(keptFromHostKind);
+export const hostCopyDropped = resource(hostCopyDroppedKind);
