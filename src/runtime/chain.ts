@@ -59,8 +59,8 @@ export function addUnlocked(
         namingPlugin(plugin, "add", () => {
           const run = prepareCall(runtime, network, plugin, { request, session });
           begun.push(running = plugin);
-          result = run("ADD", { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs });
-          running = undefined;
+          const derived = { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs };
+          result = run("ADD", derived, () => running = undefined);
         });
       }
     });

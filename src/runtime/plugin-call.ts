@@ -36,8 +36,8 @@ export interface AttachmentRequest {
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
-/** Runs one verb and returns the result of ADD. */
-type RunVerb = (command: Verb, derived: Derived) => VersionedResult | undefined;
+/** Runs one verb and returns the result of ADD. `whenDone` is called when the plugin has succeeded; its result may be refused yet. */
+type RunVerb = (command: Verb, derived: Derived, whenDone?: () => void) => VersionedResult | undefined;
 
 /** Finds the plugin and checks the identifiers. Without a request, the verbs are about the network as a whole. */
 export function prepareCall(
@@ -48,16 +48,18 @@ export function prepareCall(
 ): RunVerb {
   const found = findPlugin(plugin.type, runtime.pluginPath);
   checkNames(network, request);
-  return (command, derived) => {
+  return (command, derived, whenDone = () => {}) => {
     const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command };
     if ("own" in found) {
       const result = (session ?? openSession({ inEveryVersion: true })).runVerb(found.own, invocation);
+      whenDone();
       return result && inVersion(result, network.cniVersion);
     }
     const { runForeignPlugin } = require(
       "../engine/delegation/foreign-plugin.ts",
     ) as typeof import("../engine/delegation/foreign-plugin.ts");
     const stdout = runForeignPlugin(found.path, invocation);
+    whenDone();
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };
 }

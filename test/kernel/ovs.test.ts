@@ -87,7 +87,8 @@ test("a port with the attachment's owner, the VLAN and the number that was asked
 test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () => {
   await using stage = await openStage();
   const { machine } = stage;
-  const [one, two, other, trunk] = [
+  const [one, two, other, neighbour, trunk] = [
+    await stage.container(),
     await stage.container(),
     await stage.container(),
     await stage.container(),
@@ -95,7 +96,8 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
   ];
   await network(machine, { ...ovs0, vlan: 5 }).add(one);
   await network(machine, { ...ovs0, vlan: 5 }).add(two);
-  await network(machine, { ...ovs0, vlan: 6 }).add(other);
+  for (const container of [other, neighbour]) await network(machine, { ...ovs0, vlan: 6 }).add(container);
+  expect(await ping(machine, other, "10.20.0.5")).toBe(true);
   const tagged = network(machine, { type: "ovs", bridge: "ovs0", trunk: [{ id: 5 }, { minID: 8, maxID: 9 }] });
   const name = hostEnd(await tagged.add(trunk));
   expect(await stage.ovs.row("Port", name)).toMatchObject({ trunks: ["set", [5, 8, 9]], vlan_mode: "trunk" });
@@ -163,12 +165,13 @@ test("GC removes what is not valid and what an earlier boot left, and ADD the la
   await port("of-other-net", ids("patchbay", "other"));
   await port("of-others", ids("somebody", "net"));
   await port("of-former", ids("patchbay", "net"));
+  await port("of-no-boot", ids("patchbay", "net").replace(/,patchbay-boot=\w+/, ""));
   await machine.sh(`rm -r /run/patchbay`);
   await net.gc([kept]);
   const left = await ovs.portsOf("ovs0");
   expect(left).toEqual(expect.arrayContaining([stays, "of-other-net", "of-others"]));
   expect(left).not.toContain(goes);
-  expect(left).not.toContain("of-former");
+  for (const name of ["of-former", "of-no-boot"]) expect(left).not.toContain(name);
   const another = await shared.container();
   await net.add(another);
   const now = await ovs.portsOf("ovs0");

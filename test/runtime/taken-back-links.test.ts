@@ -86,3 +86,16 @@ test("the first of two plugins of one type is taken back, when the second one fa
   expect(await leftSince(before, machine)).toEqual([]);
   expect(await machine.sh("ip -o link show type veth", { in: container })).toBe("");
 });
+
+test("a plugin whose result its network's version cannot say has made something, and that is taken back", async () => {
+  const container = await machine.container(),
+    list = { cniVersion: "0.2.0", name: "old", plugins: [{ type: "bridge" }] };
+  await machine.sh(`cat >${CONFIGS}/old.conflist`, { stdin: JSON.stringify(list) });
+  await patchbay("add", "old", container.netnsPath);
+  const before = await quietMoment(machine);
+  const { code, stderr } = await patchbay("add", "old", container.netnsPath);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("cannot convert: no valid IP addresses")]);
+  expect(await leftSince(before, machine)).toEqual([]);
+  expect(await links(container)).not.toContain("eth0");
+  await machine.removeContainer(container);
+});
