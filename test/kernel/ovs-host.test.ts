@@ -132,10 +132,15 @@ test("the host answers for nobody, also where it forwards and answers for others
     ip -n ${behind.name} address add 10.99.0.50/24 dev eth0; ip -n ${behind.name} link set eth0 up
     ip -n ${behind.name} route add default via 10.99.0.1
     echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv4/conf/all/proxy_arp`);
-  await network(machine, ovs0).add(container);
+  const net = network(machine, ovs0);
+  await net.add(container);
   await machine.sh("ip route add 10.99.0.0/24 dev eth0", { in: container });
   expect(await ping(machine, behind, "10.99.0.1")).toBe(true);
   expect(await ping(machine, container, "10.99.0.50")).toBe(false);
+  // Whoever forwards later sets every link's own switch.
+  await machine.sh("echo 0 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv4/ip_forward");
+  expect(await ping(machine, container, "10.99.0.50")).toBe(false);
+  await net.check(container);
   expect(await machine.sh("ip neigh show 10.99.0.50", { in: container })).not.toContain("lladdr");
 });
 

@@ -5,7 +5,7 @@ import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.t
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { type OpenVswitch, startOpenVswitch } from "../support/open-vswitch.ts";
-import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
@@ -110,6 +110,25 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
   const receiver = { machine, at: one, address: "10.20.0.2" };
   expect(await bytesThrough(receiver, { machine, in: two }, 3_000_000)).toBe(3_000_000);
   await tagged.check(trunk);
+});
+
+test("ADD starts no other program", async () => {
+  const { machine } = shared, container = await shared.container();
+  const call = { plugin: "ovs", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...ovs0 } };
+  const env = { ...environmentOf(patchbayPlugins(), call), PATCHBAY_RESIDENT: "off" };
+  const traced = [
+    "strace",
+    "-f",
+    "-qq",
+    "-e",
+    "trace=execve,fork,vfork",
+    "-o",
+    "/run/trace",
+    `${patchbayPlugins()}/ovs`,
+  ];
+  expect(await machine.run(traced, { env, stdin: stdinOf(call) })).toMatchObject({ code: 0 });
+  expect((await machine.sh("cat /run/trace")).match(/(execve|fork)\(/g)).toEqual(["execve("]);
+  await network(machine, ovs0).del(container);
 });
 
 test("CHECK says every difference of a port, in ovs-cni's words", async () => {

@@ -69,13 +69,13 @@ export function accepted(keys: readonly string[]): string[] {
 }
 
 /**
- * A port of a switch that is not the kernel's bridge: the host is nobody there. It has no address of its own on the link, tells
- * none of its others by ARP, also not for somebody else (proxy_arp), and forwards nothing.
+ * A port of a switch that is not the kernel's bridge: the host is nobody there. It has no address of its own on the link, and
+ * tells none of its others by ARP, also not for somebody else: medium_id is what proxy_arp goes by, and nothing else sets it.
  */
 function silent(link: string): [key: string, value: string][] {
   return [
     [`net/ipv4/conf/${link}/arp_ignore`, "8"],
-    [`net/ipv4/conf/${link}/forwarding`, "0"],
+    [`net/ipv4/conf/${link}/medium_id`, "-1"],
     [`net/ipv6/conf/${link}/disable_ipv6`, "1"],
   ];
 }
