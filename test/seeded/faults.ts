@@ -1202,7 +1202,7 @@ const resources: Fault[] = [
     file: "src/resources/link/ovs-port/owned-ports.ts",
     find: "{ ...ids, contNetns }",
     replace: "ids",
-    tests: ["test/kernel/ovs.test.ts"],
+    tests: ["test/kernel/ovs-cni.test.ts"],
     named: "without it",
   },
   {
@@ -1223,7 +1223,7 @@ const resources: Fault[] = [
     file: "src/resources/link/ovs-port/ovs-port.ts",
     find: "if (isRestated) removePorts",
     replace: "if (!isRestated) removePorts",
-    tests: ["test/kernel/ovs.test.ts"],
+    tests: ["test/kernel/ovs-cni.test.ts"],
     named: "takes over",
   },
   {
