@@ -43,7 +43,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
   kind: "redirect",
   unmade: undefined,
   apply(spec, host) {
-    const { from: { name }, to } = spec;
+    const { from: { name } } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
     try {
       addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
@@ -55,7 +55,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
       });
     }
     try {
-      addRedirect(link, to, host);
+      addRedirect(link, spec, host);
     } catch (error) {
       undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, kindOf(spec)));
       throw error;
@@ -91,7 +91,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
       // The qdisc of the ifb that was there before.
       delFilters(host.route, { link, ...FIRST });
     }
-    addRedirect(link, spec.to, host);
+    addRedirect(link, spec, host);
   },
   describe: ({ from, to }) => `what comes in through ${from.name} goes on to ${to}`,
 };
@@ -113,8 +113,10 @@ function kindOf({ qdisc }: RedirectSpec): string {
   return qdisc ?? "ingress";
 }
 
-function addRedirect(link: Pick<Link, "index" | "name">, to: string, host: Host): void {
-  addFilter(host.route, { link, ...FIRST }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
+function addRedirect(link: Pick<Link, "index" | "name">, { to, qdisc }: RedirectSpec, host: Host): void {
+  // As the reference plugin's: tc(8) shows by which of the two the filter was added.
+  const parent = qdisc === "clsact" ? FIRST.parent : INGRESS.handle;
+  addFilter(host.route, { link, ...FIRST, parent }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
 }
 
 function isOurs({ kind, priority, options }: Filter, target: number): boolean {
