@@ -10,6 +10,7 @@ import { join, resolve } from "node:path";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
+import { startOpenVswitch } from "../support/open-vswitch.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
 
 const fixed = (addresses: object[], more = {}) => ({ type: "static", addresses, ...more });
@@ -39,6 +40,7 @@ const networks: Record<string, { needs?: Feature; plugins: Record<string, unknow
   tap: { plugins: [{ type: "tap", ipam: fixed(address) }] },
   device: { plugins: [{ type: "host-device", device: "m2", ipam: fixed(address) }] },
   loopback: { plugins: [{ type: "loopback" }] },
+  ovs: { plugins: [{ type: "ovs", bridge: "ovs0", ipam: fixed(address) }] },
   flannel: { plugins: [{ type: "flannel", subnetFile: "/run/subnet.env", delegate: { bridge: "br-flannel" } }] },
 };
 const known = Object.keys(networks).filter((name) => !lacks(networks[name]!.needs));
@@ -72,6 +74,7 @@ async function prepared(): Promise<Machine> {
     ip link set m0 up; ip link set m1 up
     printf 'FLANNEL_NETWORK=10.9.0.0/16\\nFLANNEL_SUBNET=10.9.1.1/24\\nFLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' > /run/subnet.env
   `);
+  await (await startOpenVswitch(machine)).addBridge("ovs0");
   for (const name of known) await machine.container(name);
   return machine;
 }
