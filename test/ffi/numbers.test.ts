@@ -16,11 +16,12 @@ const headers = `
   linux/netfilter/nf_nat.h linux/netfilter/nf_tables.h linux/netfilter/nf_tables_compat.h linux/netfilter/nfnetlink.h
   linux/netfilter/nfnetlink_conntrack.h linux/netfilter/xt_addrtype.h linux/netfilter/xt_conntrack.h
   linux/netfilter/xt_multiport.h linux/netfilter/xt_sctp.h linux/netlink.h linux/nsfs.h linux/pkt_cls.h
-  linux/pkt_sched.h linux/rtnetlink.h linux/sockios.h linux/tc_act/tc_mirred.h linux/un.h linux/veth.h
+  linux/pkt_sched.h linux/ethtool.h linux/sockios.h linux/rtnetlink.h linux/sockios.h linux/tc_act/tc_mirred.h linux/un.h linux/veth.h
 `;
 
 /** What C calls it otherwise. A name that several files have comes with its file's. */
 const inC: Record<string, string> = {
+  TC_H_FOR_INGRESS: "TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)",
   ADDRESS_BYTES: "sizeof(struct sockaddr_ll)",
   BEHIND_HEADER: "BPF_IND - BPF_ABS",
   CAP_NET_ADMIN: "1 << CAP_NET_ADMIN",

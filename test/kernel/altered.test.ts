@@ -10,12 +10,15 @@ import { kindNames } from "../../src/resources/table.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { startOpenVswitch } from "../support/open-vswitch.ts";
 
 interface Attachment {
   conf: Record<string, unknown> & { type: string };
   /** Before ADD, besides the links below. */
   prepare?: string;
   needs?: Feature;
+  /** Started before it, with the bridge `ovs0`, and with a tunnel port for network 42 in VLAN 7. */
+  openVswitch?: true;
   /** By kind: a script, and what CHECK must say. */
   altered: Record<string, [how: string, says: string | RegExp][]>;
 }
@@ -564,6 +567,45 @@ const attachments: Record<string, Attachment> = {
   },
 };
 
+/** The host's end, which is the bridge's only port but the tunnel's. */
+const OVS_PORT = "$(ovs-vsctl list-ports ovs0 | grep ^veth)";
+Object.assign(
+  attachments,
+  {
+    ovs: {
+      conf: { type: "ovs", bridge: "ovs0", vxlanID: 42, ipam },
+      openVswitch: true,
+      altered: {
+        "ovs-port": [
+          ["ovs-vsctl del-br ovs0", "failed to find bridge ovs0"],
+          [`ovs-vsctl del-port ${OVS_PORT}`, /Open vSwitch has no port veth/],
+          [`ovs-vsctl set port ${OVS_PORT} tag=8`, "vlan tag mismatch. ovs=8,netconf=7"],
+          [`ovs-vsctl set port ${OVS_PORT} vlan_mode=trunk`, "vlan mode mismatch. expected=access,real=trunk"],
+          [`ovs-vsctl set port ${OVS_PORT} trunks=9`, "trunk mismatch. ovs=[9],netconf=[]"],
+          [`ovs-vsctl set port ${OVS_PORT} external_ids:patchbay-container=x`, "is another's"],
+          [
+            `P=${OVS_PORT}; ovs-vsctl --no-wait add-br other -- del-port $P -- add-port other $P -- set port $P tag=7 vlan_mode=access external_ids="{owner=patchbay,patchbay-network=net,patchbay-container=ctr-c1,contIface=net0}"`,
+            "is not a port of bridge ovs0",
+          ],
+          ["ovs-vsctl set interface " + OVS_PORT + " type=internal", "is in error state"],
+          ["ovs-vsctl del-port tunnel", 'no tunnel port for "vxlanID": 42'],
+          ["ovs-vsctl set port tunnel tag=8", 'the tunnel port for "vxlanID": 42 is in VLAN 8'],
+        ],
+        veth: [
+          ["ip link set $(ip -br link show type veth | sed -n 's/@.*//p' | grep ^veth | head -1) down", "is down"],
+        ],
+        "tx-checksums": [
+          ["ip netns exec c1 ethtool -K net0 tx on", "does not compute the checksums that it sends"],
+        ],
+        "host-copy-dropped": [
+          ["nft flush map inet patchbay_ovs links", "is not in map links of table inet patchbay_ovs"],
+          ["nft flush chain inet patchbay_ovs prerouting", "of table inet patchbay_ovs"],
+        ],
+      },
+    },
+  } satisfies Record<string, Attachment>,
+);
+
 /** Kinds without an own line in CHECK, and where the others are altered. */
 const elsewhere: Record<string, string> = {
   "aardvark-names": "test/netavark/gone.test.ts",
@@ -580,7 +622,7 @@ const elsewhere: Record<string, string> = {
   "trusted-subnets": "test/netavark/firewall/firewalld.test.ts",
 };
 
-for (const [name, { conf, prepare = "", needs, altered }] of Object.entries(attachments)) {
+for (const [name, { conf, prepare = "", needs, openVswitch, altered }] of Object.entries(attachments)) {
   describe.skipIf(lacks(needs))(name, () => {
     const rows = Object.entries(altered).flatMap(([kind, ways]) => ways.map(([how, says]) => ({ kind, how, says })));
     test.each(rows)("$kind: $how", async ({ how, says }) => {
@@ -588,6 +630,12 @@ for (const [name, { conf, prepare = "", needs, altered }] of Object.entries(atta
       const container = await machine.container("c1");
       // Where the plugin makes the link, it needs the name.
       await machine.sh(`${conf.prevResult === undefined ? links.replaceAll("net0", "spare0") : links}\n${prepare}`);
+      if (openVswitch) {
+        const ovs = await startOpenVswitch(machine);
+        await ovs.addBridge("ovs0");
+        const tunnel = ["type=vxlan", "options:remote_ip=198.51.100.9", "options:key=42"];
+        await ovs.vsctl("add-port", "ovs0", "tunnel", "tag=7", "--", "set", "interface", "tunnel", ...tunnel);
+      }
       const net = network(machine, conf);
       await net.add(container, { ifName: "net0" });
       await net.check(container, { ifName: "net0" });
