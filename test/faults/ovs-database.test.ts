@@ -98,7 +98,7 @@ async function messages(): Promise<Record<"ADD" | "CHECK" | "DEL" | "GC", number
   return counts;
 }
 
-/** The message that makes the port. */
+/** The question for updates, whose answer is not looked at; the next one makes the port. */
 const TRANSACTION = 5;
 
 test("every message of ADD", async () => {

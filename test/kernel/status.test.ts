@@ -50,8 +50,8 @@ const features: Record<string, Feature> = {
   vrf: "VRF links",
 };
 
-// dhcp's depends on a service: test/dhcp/plugin/given-back.test.ts.
-for (const type of pluginNames.filter((name) => name !== "dhcp")) {
+// Those of dhcp and ovs depend on a service: test/dhcp/plugin/given-back.test.ts, test/kernel/ovs.test.ts.
+for (const type of pluginNames.filter((name) => !["dhcp", "ovs"].includes(name))) {
   test.skipIf(lacks(features[type]))(`${type}: nothing that only ADD gets is missed`, async () => {
     await using machine = await openHost();
     const conf = configurations[type];
@@ -98,6 +98,7 @@ const complete: Record<string, Record<string, unknown>[]> = {
   "host-local": [lease],
   static: [addressed],
   dhcp: [{ ipam: { type: "dhcp" } }],
+  ovs: [{ bridge: "ovs0", ...lease }],
   portmap: backends.map((backend) => ({
     backend,
     runtimeConfig: { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] },
@@ -163,7 +164,7 @@ test.each(["sys_admin", "net_admin"])("what fails without CAP_%s says that it is
   await machine.sh("ip link add up0 up type veth peer name up1; ip link set up1 up");
   for (const plugin of pluginNames) {
     // It has no service here.
-    if (plugin === "dhcp" && right === "net_admin") continue;
+    if (plugin === "dhcp" && right === "net_admin" || plugin === "ovs") continue;
     const container = await machine.container(), isChained = loadPlugin(plugin)!.missingPrevResult !== undefined;
     const prevResult = isChained ? await network(machine, { type: "bridge", ...lease }).add(container) : undefined;
     const conf = {

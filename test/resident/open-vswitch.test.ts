@@ -104,7 +104,7 @@ test("the database does not answer the worker any more: its caller takes back wh
   const left = await stage.leftOf(async () => {
     const [one, { code }] = await stage.untilLeft(({ proxy, net, container }) => {
       // The answer to the worker's transaction, and the question by which the worker would take the port back.
-      proxy.at = ({ number }) => number === 6 || number === 7 ? "stall" : "pass";
+      proxy.at = ({ number }) => number === 8 || number === 9 ? "stall" : "pass";
       return net.call("ADD", container);
     });
     expect(code).toBe(0);

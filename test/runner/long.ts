@@ -46,6 +46,7 @@ const withOtherKernel = [
   "test/netavark/vlan.test.ts",
   "test/resident/reborn.test.ts",
   "test/runtime/cli/network-remove.test.ts",
+  "test/kernel/ovs-datapaths.test.ts",
 ];
 
 /**

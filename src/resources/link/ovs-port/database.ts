@@ -8,6 +8,11 @@ import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../o
 const silent = new Map<string, SilentDatabase>();
 forgetAfterCall(() => silent.clear());
 
+/** What has to be taken back is asked for anew. */
+export function askAgain(server: string): void {
+  silent.delete(server);
+}
+
 /** `isInterruptible`: a signal to the runtime ends a wait. */
 export function withDatabase<T>(server: string, work: (database: OvsdbConnection) => T, isInterruptible = false): T {
   let database: OvsdbConnection | undefined;

@@ -9,7 +9,7 @@ import { undoAfter } from "../../../contract/undo.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
 import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
 import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf } from "../../../ovsdb/values.ts";
-import { withDatabase } from "./database.ts";
+import { askAgain, withDatabase } from "./database.ts";
 import {
   detach,
   isOwner,
@@ -55,7 +55,10 @@ export const ovsPortKind: ResourceKind<OvsPortSpec> = {
         );
       }, true);
     } catch (error) {
-      if (mayBeMade) undoAfter(error, () => ovsPortKind.remove(spec, host));
+      if (mayBeMade) {
+        askAgain(spec.server);
+        undoAfter(error, () => ovsPortKind.remove(spec, host));
+      }
       throw error;
     }
   },
