@@ -101,6 +101,9 @@ test.each<[ipam: Record<string, unknown>, key: string]>([
     `ipam.routes[1].dst: "${dst}"`,
   ]),
   [{ routes: [{}] }, 'ipam.routes[0].dst: ""'],
+  [{ routes: [{ dst: "10.3.0.0/16", scope: 256 }] }, "ipam.routes[0].scope: 256"],
+  [{ routes: [{ dst: "10.3.0.0/16", priority: -1 }] }, "ipam.routes[0].priority: -1"],
+  [{ routes: [{ dst: "10.3.0.0/16", table: 2 ** 32 }] }, "ipam.routes[0].table: 4294967296"],
   // Nobody would make them with the address, and take them away with it.
   [{ routes: [{ dst: "fd00::/64" }] }, 'ipam.routes[0].dst: "fd00::/64"'],
   [{ ipv4: false, ipv6: true, routes: [{ dst: "10.3.0.0/16" }] }, 'ipam.routes[0].dst: "10.3.0.0/16"'],
