@@ -107,7 +107,7 @@ test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s ends it again and again 
 test("a call that runs when the resident is told to end ends first; signals to its group and its workers do no harm", async () => {
   await using machine = await openMachine();
   // A group of its own, as a terminal gives it: the test's is another.
-  const resident = machine.start(["setsid", PATCHBAY, "serve"]);
+  const resident = machine.start(["setsid", PATCHBAY, "serve", "--rehearsals=0"]);
   const { workers } = await untilServed(machine);
   const { release, busy } = await blockedCall(machine, conf, workers);
   process.kill(-resident.pid, "SIGINT");
