@@ -70,7 +70,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     }
     harden(spec);
   },
-  remove({ hostName, hostMac, containerName }, host) {
+  remove({ hostName, hostMac, containerName }, host, isRestated) {
     // Loaded here: it brings the code that starts child processes, which ADD by `bridge` does not need.
     const { removeLink } = require(
       "../../ffi/netlink/route/remove-link.ts",
@@ -78,7 +78,8 @@ export const vethKind: ResourceKind<VethSpec> = {
     // The link CNI_IFNAME belongs to this attachment, whoever made it.
     if (host.container !== undefined) removeLink(host.container.route, containerName, host.container.inside);
     // The container has given its end another name or namespace; or the path of its own is gone, and a process holds it.
-    const isKnown = host.container === undefined || hostMac !== "";
+    // A prevResult may be another interface's, so only the ledger's pair counts while the container is there.
+    const isKnown = host.container === undefined || !isRestated && hostMac !== "";
     if (isKnown && hasHostEnd({ hostName, hostMac }, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
