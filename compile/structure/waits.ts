@@ -35,8 +35,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   // They have a deadline.
   "src/dhcp/ask.ts": [1, "patience of the caller"],
   "src/dhcp/service/daemon.ts": [1, "2 s for the journal"],
-  "src/ffi/socket/tcp.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
-  "src/ffi/socket/unix.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
+  "src/ffi/socket/socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
   "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
   "src/ovsdb/connection.ts": [2, "10 s for all answers; the caller's patience for what Open vSwitch does"],
   "src/resources/netavark/aardvark-names/daemon.ts": [1, "5 s, then an error that names the process"],

@@ -118,7 +118,7 @@ export class OvsdbConnection {
     try {
       writeAll(this.fd, utf8(JSON.stringify(message)), this.server, PATIENCE_MS);
     } catch (error) {
-      throw this.silent(isEnd(error) ? ENDED : `takes no question: ${(error as Error).message}`);
+      throw this.noDatabase(isEnd(error) ? ENDED : `takes no question: ${(error as Error).message}`);
     }
   }
 
@@ -130,16 +130,16 @@ export class OvsdbConnection {
     try {
       length = retrying("recvfrom", () => Number(libc.recvfrom(this.fd, chunk, chunk.length, 0, null, null)));
     } catch (error) {
-      throw isEnd(error) ? this.silent(ENDED) : error;
+      throw isEnd(error) ? this.noDatabase(ENDED) : error;
     }
-    if (length === 0) throw this.silent(ENDED);
+    if (length === 0) throw this.noDatabase(ENDED);
     this.received += length;
-    if (this.received > MOST_BYTES) throw this.silent(`sends more than ${MOST_BYTES / 1024 / 1024} MiB`);
+    if (this.received > MOST_BYTES) throw this.noDatabase(`sends more than ${MOST_BYTES / 1024 / 1024} MiB`);
     let documents: unknown[];
     try {
       documents = this.documents.add(chunk.subarray(0, length));
     } catch {
-      throw this.silent("sends something that is no JSON-RPC");
+      throw this.noDatabase("sends something that is no JSON-RPC");
     }
     for (const document of documents) this.sort(document as Message);
     return true;
@@ -166,7 +166,7 @@ export class OvsdbConnection {
     else if (method === undefined) this.messages.push(message);
   }
 
-  private silent(what: string): NoDatabase {
+  private noDatabase(what: string): NoDatabase {
     return new NoDatabase(this.textOf(what));
   }
 

@@ -444,9 +444,9 @@ const system: Fault[] = [
     tests: ["test/ffi/trusted-executable.test.ts"],
   },
   {
-    file: "src/ffi/socket/unix.ts",
-    find: "errno === EAGAIN ? ETIMEDOUT : errno",
-    replace: "ETIMEDOUT && errno",
+    file: "src/ffi/socket/socket.ts",
+    find: "isLate ? ETIMEDOUT : errno",
+    replace: "errno",
     tests: ["test/ffi/socket/unix.test.ts"],
   },
   {

@@ -1,6 +1,7 @@
 /** Sockets of any family (socket(2), socket(7)), and the numbers of their calls. src/native/launch.h has some of them, too. */
 import { closeFile } from "../files.ts";
-import { check, libc } from "../libc.ts";
+import { EAGAIN, EINPROGRESS, EINTR, ETIMEDOUT, SyscallError } from "../errno.ts";
+import { check, lastErrno, libc } from "../libc.ts";
 
 export const AF_UNSPEC = 0, AF_UNIX = 1, AF_INET = 2, AF_BRIDGE = 7, AF_INET6 = 10, AF_NETLINK = 16, AF_PACKET = 17;
 export const SOCK_STREAM = 1, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_SEQPACKET = 5;
@@ -57,4 +58,17 @@ export function getOption(fd: number, option: Option, value: NodeJS.TypedArray):
 /** SO_SNDTIMEO also limits how long connecting waits for a listener that accepts nobody. */
 export function limitWait(fd: number, option: "SO_SNDTIMEO" | "SO_RCVTIMEO", ms: number): void {
   setOption(fd, option, new BigInt64Array([BigInt(Math.floor(ms / 1000)), BigInt((ms % 1000) * 1000)]));
+}
+
+/** Throws SyscallError: ETIMEDOUT when the other end takes nobody in time. Sending has the same limit afterwards. */
+export function connectWithin(fd: number, address: Uint8Array, patienceMs: number, subject: string): void {
+  limitWait(fd, "SO_SNDTIMEO", patienceMs);
+  for (;;) {
+    if (libc.connect(fd, address, address.length) === 0) return;
+    const errno = lastErrno();
+    if (errno === EINTR) continue;
+    // What the kernel says when the time is over: unix(7), tcp(7).
+    const isLate = errno === EAGAIN || errno === EINPROGRESS;
+    throw new SyscallError("connect", isLate ? ETIMEDOUT : errno, subject);
+  }
 }

@@ -1,8 +1,8 @@
 /** Sockets between processes of a host (unix(7)): streams, unless another type is given. */
-import { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR, EINVAL, ETIMEDOUT, SyscallError } from "../errno.ts";
+import { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR, EINVAL, SyscallError } from "../errno.ts";
 import { closeFile, identify, isSocket, removeFile } from "../files.ts";
 import { bindLater, check, lastErrno, libc, utf8 } from "../libc.ts";
-import { AF_UNIX, limitWait, openSocket, preparing, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM } from "./socket.ts";
+import { AF_UNIX, connectWithin, openSocket, preparing, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM } from "./socket.ts";
 
 const BACKLOG = 1024;
 /** In bytes (unix(7), "sun_path"). */
@@ -33,12 +33,8 @@ export function addressOf(name: string): Uint8Array {
 export function connectTo(name: string, patienceMs = PATIENCE_MS, type = SOCK_STREAM, subject = name): number {
   const address = addressOf(name);
   return preparing(openSocket("socket", AF_UNIX, type), (fd) => {
-    limitWait(fd, "SO_SNDTIMEO", patienceMs);
-    for (;;) {
-      if (libc.connect(fd, address, address.length) === 0) return fd;
-      const errno = lastErrno();
-      if (errno !== EINTR) throw new SyscallError("connect", errno === EAGAIN ? ETIMEDOUT : errno, subject);
-    }
+    connectWithin(fd, address, patienceMs, subject);
+    return fd;
   });
 }
 

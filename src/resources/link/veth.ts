@@ -13,7 +13,7 @@ import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "./shared/usable.ts";
-import { accepted, advertisements, refuse, silence, spoken } from "./shared/refusals.ts";
+import { accepted, advertisements, portSysctlDifferences, refuse, setPortSysctls } from "./shared/refusals.ts";
 
 interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -96,7 +96,10 @@ export const vethKind: ResourceKind<VethSpec> = {
       differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
-      differences.push(...accepted(advertisements(hostName)), ...spec.isSwitchPort ? spoken(hostName) : []);
+      differences.push(
+        ...accepted(advertisements(hostName)),
+        ...spec.isSwitchPort ? portSysctlDifferences(hostName) : [],
+      );
       if (hostMac !== "" && outside.mac !== hostMac) {
         differences.push(`Interface ${hostName} Mac ${hostMac} doesn't match host Mac: ${outside.mac}`);
       }
@@ -124,7 +127,7 @@ export const veth = resource(vethKind);
 
 function harden({ hostName, isSwitchPort }: VethSpec): void {
   refuse(advertisements(hostName));
-  if (isSwitchPort) silence(hostName);
+  if (isSwitchPort) setPortSysctls(hostName);
 }
 
 function masterOf({ bridge }: VethSpec, host: Host): number | undefined {

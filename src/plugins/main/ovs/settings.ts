@@ -12,9 +12,9 @@ import { validateOvsConf } from "./ovs.validate.gen.ts";
 
 /** In this order, after `configuration_path`. */
 const FILES = ["/etc/kubernetes/cni/net.d/ovs.d/ovs.conf", "/etc/cni/net.d/ovs.d/ovs.conf"];
+/** `vlan` is another matter: 0 is a VLAN, and no missing value. */
 const FROM_FILE = [
   "bridge",
-  "vlan",
   "trunk",
   "vxlanID",
   "mtu",
@@ -37,7 +37,7 @@ export function withFile(conf: OvsConf): OvsConf {
   return conf;
 }
 
-/** What Go has no value for, ovs-cni takes from the file; but VLAN 0 is one. */
+/** ovs-cni takes what is a zero value in Go from the file. */
 function isMissing(value: unknown): boolean {
   return ["", 0, undefined].includes(value as never) || Array.isArray(value) && value.length === 0;
 }

@@ -88,9 +88,10 @@ export const ovsPortKind: ResourceKind<OvsPortSpec> = {
       const bridge = requireBridge(database, spec.bridge), row = portRow(database, spec.hostName);
       const shaping = noShapingIn(database.transact(selectNoShaping())[0]!.rows);
       if (row !== undefined && !isOwner(row, spec)) throw new Error(anothers(spec.hostName, row));
-      const elsewhere = spec.vxlanId &&
-        tunnelDifferences(database, vlanColumns(spec.vlans), spec.bridge, spec.vxlanId);
-      if (elsewhere && elsewhere.length > 0) throw new Error(elsewhere.join("; "));
+      const elsewhere = spec.vxlanId === undefined
+        ? []
+        : tunnelDifferences(database, vlanColumns(spec.vlans), spec.bridge, spec.vxlanId);
+      if (elsewhere.length > 0) throw new Error(elsewhere.join("; "));
       const id = row && uuidsOf(row._uuid)[0]!;
       const isApplied = id !== undefined && isPortOf(database, spec.bridge, id) &&
         obstacle(database, spec) === undefined;
@@ -157,8 +158,10 @@ function awaitPort(database: OvsdbConnection, spec: OvsPortSpec, bridge: Bridge,
       if (error !== undefined) throw new CniError(INTERNAL, `Open vSwitch cannot use port ${hostName}: ${error}`);
       hasPort = isAdded(row);
     }
-    if (Number(progress?.new?.cur_cfg) >= wanted) hasNoticed = true;
-    if (hasNoticed && !hasPort && !requireBridge(database, bridge.name).hasDatapath) throw noDatapath(bridge);
+    if (hasNoticed || !(Number(progress?.new?.cur_cfg) >= wanted)) continue;
+    hasNoticed = true;
+    // Asked once: whoever sends updates for ever would be asked for ever.
+    if (!hasPort && !requireBridge(database, bridge.name).hasDatapath) throw noDatapath(bridge);
   }
 }
 

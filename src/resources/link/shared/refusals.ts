@@ -72,7 +72,7 @@ export function accepted(keys: readonly string[]): string[] {
  * A port of a switch that is not the kernel's bridge: the host is nobody there. It has no address of its own on the link, and
  * tells none of its others by ARP, also not for somebody else: medium_id is what proxy_arp goes by, and nothing else sets it.
  */
-function silent(link: string): [key: string, value: string][] {
+function portSysctls(link: string): [key: string, value: string][] {
   return [
     [`net/ipv4/conf/${link}/arp_ignore`, "8"],
     [`net/ipv4/conf/${link}/medium_id`, "-1"],
@@ -80,13 +80,13 @@ function silent(link: string): [key: string, value: string][] {
   ];
 }
 
-export function silence(link: string): void {
-  for (const [key, value] of silent(link)) tryWriteSysctl(key, value);
+export function setPortSysctls(link: string): void {
+  for (const [key, value] of portSysctls(link)) tryWriteSysctl(key, value);
 }
 
-/** One line for each that is not so, and could be. */
-export function spoken(link: string): string[] {
-  return silent(link).flatMap(([key, value]) => {
+/** One line for each that has another value, and could be set. */
+export function portSysctlDifferences(link: string): string[] {
+  return portSysctls(link).flatMap(([key, value]) => {
     const current = readSysctl(key);
     if (current === undefined || current === value || !mayWrite(`/proc/sys/${key}`)) return [];
     return [`${nameOf(key)} is ${current}, not ${value}`];
