@@ -80,7 +80,9 @@ test.each([["ppoll", "ENOMEM", 3], ["ppoll", "EINTR", 3], ["recvmsg", "ENOMEM", 
   async (syscall, error, last) => {
     await using machine = await openMachine();
     await makePlace(machine);
-    await using _listening = await startStranger(machine, { answers: [ready, done(text.length, 0)], hasBoard: true });
+    // It closes as a resident does: a caller that has heard READY too late waits for that.
+    const answers = [ready, done(text.length, 0)];
+    await using _listening = await startStranger(machine, { answers, closes: true, hasBoard: true });
     const env = environmentOf(patchbayPlugins(), { plugin: "bridge", command: "DEL", conf, containerId: "c" });
     // The last is for the end of the call; the first ppoll is for the listener itself.
     const inject = ["-e", `inject=${syscall}:error=${error}:when=${last}`];
