@@ -78,6 +78,10 @@ export const installCommand: Command = {
   notes:
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
     "had the same name, one after the other, the later one is kept.\n",
+  examples: [
+    { args: "--bin /usr/local/bin /opt/cni/bin", what: "where most engines look for plugins" },
+    { args: "--uninstall /opt/cni/bin", what: "put back what was there before" },
+  ],
   run(given: Given) {
     const directory = absolutePath(given.operands[0]!);
     const [bin, podman] = ["bin", "podman"].map((option) => given.value(option)).map((path) =>
