@@ -11,7 +11,7 @@ export interface Document {
 }
 
 export const root = resolve(import.meta.dir, "../..");
-const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "schemas", "src", "test", "types"];
+const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "release", "schemas", "src", "test", "types"];
 const commented = [".ts", ".mjs", ".c", ".h", ".S"];
 
 /** Every file of the repository, without what is installed or built. */

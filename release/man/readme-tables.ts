@@ -1,0 +1,30 @@
+/** Tables of README.md, which manual pages repeat: there each fact is written once. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+const readme = readFileSync(resolve(import.meta.dir, "../../README.md"), "utf8");
+
+export interface Section {
+  /** What is in the two columns, without the row of titles. */
+  rows: (readonly [first: string, second: string])[];
+  before: string;
+  after: string;
+}
+
+/** Links are without their targets, and those in parentheses are left out: a manual page has other neighbours. */
+export function sectionOfReadme(heading: string): Section {
+  const text = readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`))?.slice(heading.length);
+  const [, before, table, after] = /^([^|]*)\n\| [^\n]*\n\| -[^\n]*\n((?:\| [^\n]*\n)+)([^]*)$/.exec(text ?? "") ??
+    [];
+  if (before === undefined) throw new Error(`README.md has no table of two columns under "${heading}"`);
+  const rows = table!.trim().split("\n").map((line) => {
+    const [, first, second, ...others] = withoutLinks(line).split("|").map((cell) => cell.trim());
+    if (second === undefined || others.join() !== "") throw new Error(`README.md: "${line}" has not two columns`);
+    return [first!, second] as const;
+  });
+  return { rows, before: withoutLinks(before), after: withoutLinks(after!) };
+}
+
+function withoutLinks(text: string): string {
+  return text.replaceAll(/ \(\[[^\]]*\]\([^)]*\)\)/g, "").replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").trim();
+}
