@@ -48,7 +48,7 @@ ${readOnly("/proc/sys")}
 mount --bind /proc/sys/net /proc/sys/net
 mount -o remount,rw,bind /proc/sys/net
 exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
-  SYSTEMD_UNIT_PATH=/etc/systemd/system SYSTEMD_GENERATOR_PATH=/none SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/none \\
+  SYSTEMD_UNIT_PATH=/etc/systemd/system$OTHER_UNITS SYSTEMD_GENERATOR_PATH=/none SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/none \\
   /lib/systemd/systemd --system --unit=multi-user.target --log-target=null --show-status=no
 `;
 
@@ -59,8 +59,10 @@ export class Systemd implements AsyncDisposable {
     private readonly keeping: Subprocess<"pipe", "pipe", "pipe">,
   ) {}
 
-  static async start(machine: Machine): Promise<Systemd> {
-    const keeping = machine.start(["sh", "-c", keeper, "keeper", init]);
+  /** It also reads units in these directories. */
+  static async start(machine: Machine, directories: readonly string[] = []): Promise<Systemd> {
+    const others = `OTHER_UNITS=${directories.map((one) => `:${one}`).join("")}\n`;
+    const keeping = machine.start(["sh", "-c", keeper, "keeper", others + init]);
     const { value } = await keeping.stdout.getReader().read();
     const pid = new TextDecoder().decode(value).trim();
     if (pid === "") throw new Error(`systemd does not start: ${await keeping.stderr.text()}`);

@@ -1,14 +1,14 @@
 /** `install --dhcp`: the service that holds DHCP leases (`patchbay dhcp`), under the names of the reference plugin's units. */
 import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
-const SOCKET = "cni-dhcp.socket", SERVICE = "cni-dhcp.service";
 const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
 
-const socketUnit = `# Changes belong into a file of their own: systemctl edit ${SOCKET}
+const socketUnit = (name: string) =>
+  `# Changes belong into a file of their own: systemctl edit ${name}.socket
 
 [Unit]
 Description=Socket of Patchbay's DHCP service for containers
-PartOf=${SERVICE}
+PartOf=${name}.service
 
 [Socket]
 ListenStream=/run/cni/dhcp.sock
@@ -21,14 +21,14 @@ RemoveOnStop=yes
 WantedBy=sockets.target
 `;
 
-function serviceUnit(program: string): string {
-  return `# Changes belong into a file of their own: systemctl edit ${SERVICE}
+function serviceUnit(name: string, program: string): string {
+  return `# Changes belong into a file of their own: systemctl edit ${name}.service
 
 [Unit]
 Description=Patchbay's DHCP service, which holds the leases of containers
 Documentation=man:systemd.service(5)
-After=network.target ${SOCKET}
-Requires=${SOCKET}
+After=network.target ${name}.socket
+Requires=${name}.socket
 
 [Service]
 Type=notify
@@ -68,15 +68,19 @@ WantedBy=multi-user.target
 `;
 }
 
-export const dhcpUnits: ServiceUnits = {
-  socket: { name: SOCKET, text: socketUnit },
-  service: { name: SERVICE, text: serviceUnit },
-  mark: MARK,
-  option: "dhcp",
-  command: "dhcp",
-  outlook: "the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases",
-  withoutSystemd,
-};
+export function dhcpUnitsNamed(name: string): ServiceUnits {
+  return {
+    socket: { name: `${name}.socket`, text: socketUnit(name) },
+    service: { name: `${name}.service`, text: (program) => serviceUnit(name, program) },
+    mark: MARK,
+    option: "dhcp",
+    command: "dhcp",
+    outlook: "the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases",
+    withoutSystemd,
+  };
+}
+
+export const dhcpUnits = dhcpUnitsNamed("cni-dhcp");
 
 function withoutSystemd(program: string): string {
   return [

@@ -76,10 +76,15 @@ export const completionCommand: Command = {
     if (!Object.hasOwn(scripts, shell!)) {
       throw new UsageError(`there are scripts for ${shells.join(", ")}, not ${shell}`);
     }
-    print(scripts[shell!]!.replaceAll("NAME", program).replaceAll("FILES", FILES));
+    print(completionScript(shell!, program));
     return 0;
   },
 };
+
+/** For a program that is called by this name. */
+export function completionScript(shell: string, program: string): string {
+  return scripts[shell]!.replaceAll("NAME", program).replaceAll("FILES", FILES);
+}
 
 /** A line for each word; `isDescribed`: with a tab and what it is. */
 export function printCandidates(commands: Commands, words: readonly string[], isDescribed: boolean): void {

@@ -49,6 +49,8 @@ import { checkUninstall } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
+/** Go's plugins do not have these. */
+const WITHOUT_REFERENCE = ["flannel", "ovs"];
 /** What is made in the directory under another name first. */
 const TEMPORARIES = [PROGRAM, RECORD, ...pluginNames];
 
@@ -74,6 +76,8 @@ export const installCommand: Command = {
     "no-dhcp": { help: "remove what --dhcp made; nobody renews leases" },
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
+    replaced: { help: "with --uninstall: Go's plugins will be there afterwards, whatever is kept" },
+    "dry-run": { help: "with --uninstall: only say what would stay attached, and whether it would be refused" },
   },
   notes:
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
@@ -92,7 +96,9 @@ export const installCommand: Command = {
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     const directories = { directory, bin, podman };
-    if (given.has("uninstall")) uninstallFrom(directory, given.has("force"));
+    refuseWithoutUninstall(given, ["force", "replaced", "dry-run"]);
+    if (given.has("dry-run")) checkWhatStays(directory, given);
+    else if (given.has("uninstall")) uninstallFrom(directory, given);
     else explainReadOnly(directory, () => installInto(directories, given));
     return 0;
   },
@@ -101,6 +107,11 @@ export const installCommand: Command = {
 function refuseTogether(given: Given, options: readonly string[]): void {
   const [first, second] = options.filter((option) => given.has(option));
   if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
+}
+
+function refuseWithoutUninstall(given: Given, options: readonly string[]): void {
+  const alone = given.has("uninstall") ? undefined : options.find((option) => given.has(option));
+  if (alone !== undefined) throw new UsageError(`--${alone} needs --uninstall`);
 }
 
 function installInto(
@@ -162,10 +173,10 @@ function explainReadOnly(directory: string, work: () => void): void {
   }
 }
 
-function uninstallFrom(directory: string, force: boolean): void {
+function uninstallFrom(directory: string, given: Given): void {
   for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
   const work = () => {
-    checkWhatStays(directory, force);
+    checkWhatStays(directory, given);
     removeUnits(residentUnits, directory);
     removeUnits(dhcpUnits, directory);
     removeLeftovers(directory, TEMPORARIES);
@@ -177,12 +188,19 @@ function uninstallFrom(directory: string, force: boolean): void {
   work();
 }
 
-/** The plugins that are back after uninstalling must be able to remove what is attached now, unless `force`. */
-function checkWhatStays(directory: string, force: boolean): void {
-  const names = listDirectory(directory);
-  const isOurs = (name: string) => linkTarget(`${directory}/${name}`) === PROGRAM;
-  const willExist = (name: string) => isOurs(name) ? hasBackup(`${directory}/${name}`) : names.includes(name);
-  if (names.some(isOurs)) checkUninstall(willExist, force);
+/** The plugins that are back after uninstalling must be able to remove what is attached now, unless it is forced. */
+function checkWhatStays(directory: string, given: Given): void {
+  const names = listDirectory(directory), own = identify("/proc/self/exe").id;
+  // Links of a package lead out of the directory.
+  const isOurs = (name: string) => {
+    const path = `${directory}/${name}`;
+    return linkTarget(path) === PROGRAM || (exists(path) && identify(path).id === own);
+  };
+  const willExist = (name: string) => {
+    if (given.has("replaced")) return !WITHOUT_REFERENCE.includes(name);
+    return isOurs(name) || !names.includes(name) ? hasBackup(`${directory}/${name}`) : true;
+  };
+  if (given.has("dry-run") || names.some(isOurs)) checkUninstall(willExist, given.has("force"));
 }
 
 /** Goes by the links that are there, not by our list of names: an older version may have installed others. */

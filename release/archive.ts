@@ -1,0 +1,60 @@
+/** `patchbay-VERSION-linux-ARCHITECTURE.tar.gz`: everything for a host without packages. */
+import { join } from "node:path";
+import { pluginNames } from "../src/plugins/table.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
+import type { Edition } from "./edition.ts";
+import { type Entry, writeEntries } from "./files.ts";
+import { licenceEntries } from "./licences.ts";
+import { output } from "./run.ts";
+
+const places: Places = {
+  man: (section) => `man/man${section}/`,
+  bash: "completion/bash/",
+  zsh: "completion/zsh/",
+  fish: "completion/fish/",
+  units: "systemd/",
+};
+
+/** For root file systems that are made elsewhere: there the program cannot run. */
+const links = `#!/bin/sh
+# Puts the program and a link for every plugin name into a CNI plugin directory, without running the program.
+# On the host itself, \`./patchbay install DIR\` does more: it keeps what was there, and starts a resident.
+set -eu
+if [ $# -ne 1 ]; then
+  echo "Usage: links.sh DIR" >&2
+  exit 2
+fi
+mkdir -p "$1"
+cp "$(dirname "$0")/patchbay" "$1/.patchbay.new"
+chmod 755 "$1/.patchbay.new"
+mv -f "$1/.patchbay.new" "$1/patchbay"
+for name in ${pluginNames.join(" ")}; do
+  ln -sfn patchbay "$1/$name"
+done
+`;
+
+/** Answers the path of the archive. */
+export function makeArchive(program: string, label: string, edition: Edition, work: string, out: string): string {
+  const name = `patchbay-${edition.version}-linux-${label}`, staging = join(work, label);
+  const entries: Entry[] = [
+    { path: "patchbay", copyOf: program, isExecutable: true },
+    { path: "links.sh", text: links, isExecutable: true },
+    { path: "LICENSE", text: fileOfCheckout("LICENSE") },
+    { path: "CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
+    ...licenceEntries("licences/"),
+    ...manEntries(edition, places, false),
+    ...completionEntries(places),
+    ...unitEntries(places, "/opt/cni/bin/patchbay"),
+  ];
+  writeEntries(join(staging, name), entries, edition.epoch);
+  const archive = join(out, `${name}.tar.gz`);
+  packFolder(staging, name, archive, edition.epoch);
+  return archive;
+}
+
+/** The bytes depend on the files alone. */
+function packFolder(parent: string, name: string, archive: string, epoch: number): void {
+  const owner = ["--owner=0", "--group=0", "--numeric-owner"], order = ["--sort=name", "--format=ustar"];
+  const compressor = "--use-compress-program=gzip -n -9";
+  output(["tar", ...order, ...owner, `--mtime=@${epoch}`, compressor, "-cf", archive, name], parent);
+}

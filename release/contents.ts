@@ -1,0 +1,58 @@
+/** What archives and packages contain besides the program, and where it goes in each. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { dhcpUnitsNamed } from "../src/runtime/cli/dhcp-units.ts";
+import { residentUnits } from "../src/runtime/cli/resident-units.ts";
+import { completionScript } from "../src/runtime/cli/commands/completion.ts";
+import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
+import { unitFiles } from "../src/runtime/cli/units.ts";
+import { type Edition, root } from "./edition.ts";
+import { type Entry, gzip } from "./files.ts";
+import { manPages } from "./man/pages.ts";
+
+/** Directories, each with a slash at its end. */
+export interface Places {
+  man(section: string): string;
+  bash: string;
+  zsh: string;
+  fish: string;
+  units: string;
+}
+
+/** Distributions have these in the same places. */
+export const onHosts: Places = {
+  man: (section) => `usr/share/man/man${section}/`,
+  bash: "usr/share/bash-completion/completions/",
+  zsh: "usr/share/zsh/vendor-completions/",
+  fish: "usr/share/fish/vendor_completions.d/",
+  units: "lib/systemd/system/",
+};
+
+/** The units of packages have a name of their own: Debian's containernetworking-plugins has cni-dhcp. */
+export const packagedDhcpUnits = dhcpUnitsNamed("patchbay-dhcp");
+
+export function manEntries({ epoch }: Edition, { man }: Places, isCompressed: boolean): Entry[] {
+  return manPages(epoch).map(({ name, text }) => {
+    const path = `${man(name.slice(name.lastIndexOf(".") + 1))}${name}`;
+    return isCompressed ? { path: `${path}.gz`, bytes: gzip(text) } : { path, text };
+  });
+}
+
+export function completionEntries({ bash, zsh, fish }: Places): Entry[] {
+  return PROGRAM_NAMES.flatMap((program) => [
+    { path: `${bash}${program}`, text: completionScript("bash", program) },
+    { path: `${zsh}_${program}`, text: completionScript("zsh", program) },
+    { path: `${fish}${program}.fish`, text: completionScript("fish", program) },
+  ]);
+}
+
+/** Units of systemd that start the program at this path. */
+export function unitEntries({ units: folder }: Places, program: string): Entry[] {
+  return [residentUnits, packagedDhcpUnits].flatMap((units) =>
+    unitFiles(units, program).map(({ name, text }) => ({ path: `${folder}${name}`, text }))
+  );
+}
+
+export function fileOfCheckout(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}

@@ -1,0 +1,57 @@
+/** Which release this is: what every file of it says in the same words. */
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import manifest from "../package.json";
+import { Refused } from "../compile/arguments.mjs";
+import { output } from "./run.ts";
+
+export const root = resolve(import.meta.dir, "..");
+
+export interface Edition {
+  version: string;
+  /** In seconds: the time of every file. Two builds of the same sources have the same. */
+  epoch: number;
+  /** Of the sources, with `-dirty` behind it when they are not what it has. */
+  commit: string;
+  maintainer: string;
+}
+
+/** One line, as Debian's and RPM's packages and the image have it. */
+export const SUMMARY = "CNI runtime and plugins for containers, in one program";
+
+export function readEdition(): Edition {
+  const commit = output(["git", "rev-parse", "HEAD"], root).trim();
+  const changed = output(["git", "status", "--porcelain", "--untracked-files=no"], root).trim();
+  return {
+    version: manifest.version,
+    epoch: readEpoch(),
+    commit: changed === "" ? commit : `${commit}-dirty`,
+    maintainer: readMaintainer(),
+  };
+}
+
+/** As reproducible-builds.org says it; otherwise the commit's own. */
+function readEpoch(): number {
+  const said = process.env.SOURCE_DATE_EPOCH ?? output(["git", "log", "-1", "--format=%ct"], root).trim();
+  if (!/^\d{1,10}$/.test(said)) throw new Refused(`SOURCE_DATE_EPOCH=${said} is not a number of seconds since 1970`);
+  return Number(said);
+}
+
+/** In the variables that Debian's tools read. */
+function readMaintainer(): string {
+  const { DEBFULLNAME = "Patchbay maintainers", DEBEMAIL = "maintainers@patchbay.invalid" } = process.env;
+  if (/[\n<>]/.test(DEBFULLNAME) || !/^[^\s<>@]+@[^\s<>@]+$/.test(DEBEMAIL)) {
+    throw new Refused(`DEBFULLNAME="${DEBFULLNAME}" DEBEMAIL="${DEBEMAIL}": a name and a mail address expected`);
+  }
+  return `${DEBFULLNAME} <${DEBEMAIL}>`;
+}
+
+/** What the version brings, from CHANGELOG.md. */
+export function changesOf(version: string): string {
+  const text = readFileSync(join(root, "CHANGELOG.md"), "utf8");
+  const sections = text.split(/^## /m).slice(1);
+  const section = sections.find((one) => one.startsWith(`${version} `) || one.startsWith(`${version}\n`)) ??
+    sections.find((one) => one.startsWith("Unreleased"));
+  if (section === undefined) throw new Refused(`CHANGELOG.md has no section for ${version}`);
+  return section.slice(section.indexOf("\n") + 1).trim();
+}

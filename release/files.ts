@@ -1,0 +1,48 @@
+/** Files of a release as they are in an archive or a package: written into a folder, with one time and fixed modes. */
+import {
+  chmodSync,
+  copyFileSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+
+export type Entry =
+  & { path: string; isExecutable?: boolean }
+  & ({ copyOf: string } | { text: string } | { bytes: Uint8Array } | { leadsTo: string });
+
+/** Empties the folder first. */
+export function writeEntries(folder: string, entries: readonly Entry[], epoch: number): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const entry of entries) write(join(folder, entry.path), entry);
+  settle(folder, epoch);
+}
+
+function write(path: string, entry: Entry): void {
+  mkdirSync(dirname(path), { recursive: true });
+  if ("leadsTo" in entry) return symlinkSync(entry.leadsTo, path);
+  if ("copyOf" in entry) copyFileSync(entry.copyOf, path);
+  else writeFileSync(path, "text" in entry ? entry.text : entry.bytes);
+  chmodSync(path, entry.isExecutable ? 0o755 : 0o644);
+}
+
+/** Whatever the umask and the clock of this machine are. */
+function settle(folder: string, epoch: number): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) settle(path, epoch);
+    else lutimesSync(path, epoch, epoch);
+  }
+  chmodSync(folder, 0o755);
+  lutimesSync(folder, epoch, epoch);
+}
+
+/** Compressed as gzip(1) does without a name and a time. */
+export function gzip(text: string): Uint8Array {
+  return Bun.gzipSync(new TextEncoder().encode(text), { level: 9 });
+}

@@ -1,0 +1,31 @@
+/** Digests of the files, and a signature of the digests. */
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Digest } from "./provenance.ts";
+import { output } from "./run.ts";
+
+export const SUMS = "SHA256SUMS", SIGNATURE = "SHA256SUMS.sig";
+/** What a signature is for: one of something else is none of a release (ssh-keygen(1), -n). */
+export const NAMESPACE = "patchbay-release";
+
+export function digestsIn(folder: string): Digest[] {
+  return readdirSync(folder).sort().map((name) => {
+    const sha256 = new Bun.CryptoHasher("sha256").update(readFileSync(join(folder, name))).digest("hex");
+    return { name, sha256 };
+  });
+}
+
+/** As sha256sum(1) prints and checks them. */
+export function writeSums(folder: string): void {
+  const lines = digestsIn(folder).map(({ name, sha256 }) => `${sha256}  ${name}\n`);
+  writeFileSync(join(folder, SUMS), lines.join(""));
+}
+
+/** The key is a file of ssh-keygen's. An agent may hold it when the file is the public half. */
+export function sign(folder: string, key: string): void {
+  rmSync(join(folder, SIGNATURE), { force: true });
+  const agent = process.env.SSH_AUTH_SOCK;
+  const env: Record<string, string> = agent === undefined ? {} : { SSH_AUTH_SOCK: agent };
+  output(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", NAMESPACE, SUMS], folder, env);
+  renameSync(join(folder, `${SUMS}.sig`), join(folder, SIGNATURE));
+}

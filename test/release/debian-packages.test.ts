@@ -1,0 +1,210 @@
+/**
+ * Debian's packages in the place of Go's plugins, while engines' containers run: no call fails, no container loses its
+ * network, and nothing stays when they are purged.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { cp } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { makeCniPackage, makeOptCniPackage, makeProgramPackage } from "../../release/debian-packages.ts";
+import { readEdition } from "../../release/edition.ts";
+import { EngineMachine, PAGE, PLUGINS } from "../support/engines/engine-machine.ts";
+import { Kubelet } from "../support/engines/kubelet.ts";
+import { Podman } from "../support/engines/podman.ts";
+import { keepCalling } from "../support/keep-calling.ts";
+import { lacks } from "../support/kernel-features.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
+import { changedFiles, ownPackages } from "../support/own-packages.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { statusOf } from "../support/resident-status.ts";
+import { settled } from "../support/snapshot.ts";
+import { Systemd } from "../support/systemd.ts";
+import { untilTrue } from "../support/until-true.ts";
+
+// The packages' own resident is what some of these tests are about.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
+const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
+const OLD = "0.1.99", NEW = "0.2.99";
+
+/** Of each version: the program, the links in /usr/lib/cni, those in /opt/cni/bin. */
+const packages: Record<string, [program: string, links: string, opt: string]> = {};
+let directory: string;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "debian-packages-"));
+  const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
+  for (const [version, program] of Object.entries(programs)) {
+    const edition = { ...readEdition(), version }, out = join(directory, version), work = join(directory, "work");
+    for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
+    packages[version] = [
+      makeProgramPackage(program, "amd64", edition, work, out),
+      makeCniPackage(edition, work, out),
+      makeOptCniPackage(edition, work, out),
+    ];
+  }
+}, 600_000);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A machine may have a /tmp of its own. */
+async function install(machine: Machine, ...files: string[]): Promise<void> {
+  const there = files.map((file) => `/run/${basename(file)}`);
+  for (const [index, file] of files.entries()) await cp(file, `/proc/${machine.pid}/root${there[index]}`);
+  await machine.sh(`dpkg --install ${there.join(" ")} 2>&1; rm ${there.join(" ")}`);
+}
+
+async function states(machine: Machine): Promise<Record<string, string>> {
+  const lines = await machine.sh(
+    "dpkg-query -W -f '${db:Status-Abbrev} ${Package}\\n' '*patchbay*' '*networking-pl*' | grep -v ^un || true",
+  );
+  return Object.fromEntries(lines.trim().split("\n").filter(Boolean).map((line) => line.split(/ +/).toReversed()));
+}
+
+test("lintian finds nothing", () => {
+  const said = Bun.spawnSync(["lintian", "--allow-root", "--fail-on=error,warning", ...packages[NEW]!]);
+  expect([said.stdout.toString(), said.exitCode]).toEqual(["", 0]);
+});
+
+describe("in the place of Go's plugins", () => {
+  interface Engine {
+    serve(port: number): Promise<unknown>;
+    remove(port: number): Promise<unknown>;
+    left(): Promise<string[]>;
+  }
+
+  async function podmanIn(room: EngineMachine): Promise<Engine> {
+    const podman = await Podman.open(room), name = (port: number) => `web-${port}`;
+    return {
+      serve: (port) => podman.serve(name(port), port),
+      remove: (port) => podman.remove(name(port)),
+      left: () => podman.left(),
+    };
+  }
+
+  async function kubeletIn(room: EngineMachine): Promise<Engine> {
+    const kubelet = await Kubelet.open(room), ids = new Map<number, string>();
+    return {
+      serve: async (port) =>
+        ids.set(port, (await kubelet.run(`web-${port}`, [{ hostPort: port, containerPort: 80 }])).id),
+      remove: (port) => kubelet.remove(ids.get(port)!),
+      left: () => kubelet.left(),
+    };
+  }
+
+  for (const [name, open] of Object.entries({ podman: podmanIn, "containerd for kubelets": kubeletIn })) {
+    test.skipIf(cannotRun)(`${name}: installed, upgraded, downgraded and purged under calls`, async () => {
+      await using room = await EngineMachine.open();
+      const { machine } = room;
+      await ownPackages(machine);
+      // The engines of this test look for plugins where Debian's packages have them.
+      await machine.sh(`rm -r ${PLUGINS}; ln -s /usr/lib/cni ${PLUGINS}`);
+      const engine = await open(room), before = await changedFiles(machine);
+      await engine.serve(8000);
+
+      let next = 8100;
+      const calling = keepCalling(async () => {
+        const port = next++;
+        await engine.serve(port);
+        expect(await room.page(`127.0.0.1:${port}`)).toBe(PAGE);
+        await engine.remove(port);
+      });
+      const asking = keepCalling(async () => expect(await room.page("127.0.0.1:8000")).toBe(PAGE));
+      const [older, olderLinks] = packages[OLD]!, [newer, newerLinks] = packages[NEW]!;
+      const steps = [[older, olderLinks], [newer, newerLinks], [older, olderLinks], [newer, newerLinks]];
+      for (const [index, files] of steps.entries()) {
+        await install(machine, ...files);
+        expect(await states(machine)).toEqual({
+          patchbay: "ii",
+          "patchbay-cni": "ii",
+          "containernetworking-plugins": "ic",
+        });
+        const wanted = next + 2;
+        await untilTrue(() => next, (port) => port >= wanted);
+        if (index === 0) await engine.serve(8001);
+      }
+      await calling.stop();
+      await asking.stop();
+
+      const refused = await machine.run(["dpkg", "--remove", "patchbay-cni"]);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain("set PATCHBAY_REMOVE=replaced in the environment");
+      expect(await room.page("127.0.0.1:8001")).toBe(PAGE);
+      for (const port of [8000, 8001]) await engine.remove(port);
+      expect(await settled(() => engine.left())).toEqual([]);
+      await machine.sh("patchbay gc --gone net; dpkg --purge patchbay-cni patchbay containernetworking-plugins 2>&1");
+      expect(await states(machine)).toEqual({});
+      expect(await changedFiles(machine)).toEqual(before);
+      expect(await machine.sh("ls -d /run/patchbay 2>/dev/null || true")).toBe("");
+    });
+  }
+});
+
+test(
+  "with systemd: calls are served, a new package's resident takes over, and a purge leaves neither unit nor process",
+  async () => {
+    await using machine = await openMachine();
+    await ownPackages(machine);
+    const units = "/lib/systemd/system";
+    // Those of this host's own packages are nothing for a machine.
+    await machine.sh(`mount -t tmpfs tmpfs ${units}`);
+    await using systemd = await Systemd.start(machine, [units]);
+    const { inside } = systemd;
+    const before = await changedFiles(inside);
+    await install(inside, ...packages[OLD]!.slice(0, 2));
+    expect(await systemd.property("patchbay.socket", "ActiveState")).toBe("active");
+    expect(await inside.sh("systemctl is-enabled patchbay-dhcp.socket || true")).toBe("disabled\n");
+
+    const program = "/usr/bin/patchbay";
+    const untilServed = () => untilTrue(() => statusOf(inside, program), ({ problem }) => problem === undefined);
+    const { pid } = await untilServed();
+    const calling = keepCalling(async () => {
+      const { code, stderr } = await inside.run([program, "version"]);
+      expect([code, stderr]).toEqual([0, ""]);
+    });
+    await install(inside, ...packages[NEW]!.slice(0, 2));
+    const { served } = await untilServed();
+    expect(await calling.stop()).toBeGreaterThan(0);
+    await inside.sh(`${program} version`);
+    expect(await statusOf(inside, program)).toMatchObject({ pid, served: expect.any(Number) });
+    expect((await statusOf(inside, program)).served).toBeGreaterThan(served);
+
+    await inside.sh("dpkg --purge patchbay-cni patchbay containernetworking-plugins 2>&1");
+    expect(await changedFiles(inside)).toEqual(before);
+    expect(
+      await inside.sh(
+        `pgrep -x patchbay || true; find /run/patchbay ${units} -name "*patchbay*" 2>/dev/null || true`,
+      ),
+    ).toBe("");
+  },
+  300_000,
+);
+
+test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/cni/bin", async () => {
+  await using machine = await openMachine();
+  await ownPackages(machine);
+  await machine.sh(`
+    mkdir -p /run/kubelet/DEBIAN
+    printf 'Package: kubelet\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: x\\nDepends: kubernetes-cni (>= 1.2.0)\\n' >/run/kubelet/DEBIAN/control
+    dpkg-deb --build /run/kubelet /run/kubelet.deb
+  `);
+  const [program, , opt] = packages[NEW]!;
+  await install(machine, program, opt);
+  await machine.sh("dpkg --install /run/kubelet.deb");
+  expect(await machine.sh("CNI_COMMAND=VERSION /opt/cni/bin/bridge </dev/null")).toContain('"1.1.0"');
+  expect(await machine.sh("readlink -f /opt/cni/bin/*")).toBe("/usr/lib/patchbay/patchbay\n".repeat(20));
+});
+
+test("both packages of links may be installed at once; the program is there once", () => {
+  const listed = packages[NEW]!.map((file) => Bun.spawnSync(["dpkg-deb", "--contents", file]).stdout.toString());
+  const files = listed.map((text) =>
+    text.split("\n").filter((line) => line.startsWith("-")).map((line) => line.split(/ +\./)[1])
+  );
+  expect(files.flat().filter((path) => path!.endsWith("/patchbay") && !path!.includes("/share/"))).toEqual([
+    "/usr/lib/patchbay/patchbay",
+  ]);
+  const links = listed.flatMap((text) => text.split("\n").filter((line) => line.startsWith("l")));
+  expect(new Set(links.map((line) => line.split(/ +\./)[1])).size).toBe(links.length);
+  expect(readdirSync(join(directory, NEW))).toHaveLength(3);
+});

@@ -1,0 +1,105 @@
+/** RPM's packages in an empty root: installed, upgraded, and erased without a trace. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readEdition } from "../../release/edition.ts";
+import { makeCniRpm, makeOptCniRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
+import { pluginNames } from "../../src/plugins/table.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
+
+const OLD = "0.1.99", NEW = "0.2.99";
+
+/** Of each version: the program, the links in /usr/libexec/cni, those in /opt/cni/bin. */
+const packages: Record<string, [program: string, links: string, opt: string]> = {};
+let directory: string;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "rpm-packages-"));
+  const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
+  for (const [version, program] of Object.entries(programs)) {
+    const edition = { ...readEdition(), version }, out = join(directory, version), work = join(directory, "work");
+    for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
+    packages[version] = [
+      makeProgramRpm(program, "x86_64", edition, work, out),
+      makeCniRpm(edition, work, out),
+      makeOptCniRpm(edition, work, out),
+    ];
+  }
+}, 600_000);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A root with a C library, and busybox(1) for scriptlets: no other distribution's files are there. */
+async function emptyRoot(machine: Machine): Promise<string> {
+  const root = "/run/root", libraries = "usr/lib/x86_64-linux-gnu";
+  await machine.sh(`
+    mkdir -p ${root}/proc ${root}/run ${root}/tmp ${root}/etc ${root}/${libraries} ${root}/usr/lib64 ${root}/usr/bin
+    for folder in lib lib64 bin; do ln -s usr/$folder ${root}/$folder; done
+    for folder in ${libraries} usr/lib64; do mount --bind -o ro /$folder ${root}/$folder; done
+    mount -t proc proc ${root}/proc
+    mkdir ${root}/dev
+    mknod -m 666 ${root}/dev/null c 1 3
+    cp /bin/busybox ${root}/usr/bin
+    for name in sh rmdir readlink; do ln -s busybox ${root}/usr/bin/$name; done
+    rpm --root ${root} --initdb
+  `);
+  return root;
+}
+
+/** Without its database. Directories that everybody has are a distribution's own. */
+async function filesIn(machine: Machine, root: string): Promise<string> {
+  return await machine.sh(
+    `cd ${root}; find . -xdev ! -path './var/*' \\( ! -type d -o -name '*patchbay*' \\) | LC_ALL=C sort`,
+  );
+}
+
+test("installed, upgraded, downgraded and erased", async () => {
+  await using machine = await openMachine();
+  const root = await emptyRoot(machine), before = await filesIn(machine, root);
+  // Its database knows of no C library here, and Debian's rpm says each time that it is not Debian's way.
+  const rpm = async (...words: string[]) => {
+    const call = ["rpm", "--root", root, "--nodeps", ...words];
+    const { code, stdout, stderr } = await machine.run(call);
+    const said = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("rpm: "));
+    expect([words[0], code, said]).toEqual([words[0]!, 0, []]);
+    return stdout;
+  };
+  await rpm("--install", ...packages[OLD]!);
+  const called = await machine.sh(`chroot ${root} /usr/libexec/cni/bridge </dev/null 2>&1 || true`);
+  expect(called).toContain("CNI");
+  await rpm("--upgrade", ...packages[NEW]!);
+  await rpm("--upgrade", "--oldpackage", ...packages[OLD]!);
+  await rpm("--upgrade", ...packages[NEW]!);
+  const names = ["patchbay", "patchbay-cni", "patchbay-opt-cni"];
+  expect((await rpm("--verify", ...names)).trim()).toBe("");
+  const links = await machine.sh(
+    `chroot ${root} sh -c 'for link in /usr/libexec/cni/* /opt/cni/bin/*; do readlink -f $link; done'`,
+  );
+  expect(links).toBe("/usr/lib/patchbay/patchbay\n".repeat(2 * pluginNames.length));
+  await rpm("--erase", ...names.toReversed());
+  expect(await filesIn(machine, root)).toBe(before);
+});
+
+test("rpmlint finds no error", () => {
+  const words = ["rpmlint", "--rpmlintrc", join(import.meta.dir, "../../release/rpm/rpmlintrc"), ...packages[NEW]!];
+  const said = Bun.spawnSync(words).stdout.toString();
+  expect(said).toContain("3 packages");
+  expect(said.split("\n").filter((line) => line.includes(" E: "))).toEqual([]);
+});
+
+test("what the packages say of themselves", () => {
+  const query = (file: string, ...words: string[]) =>
+    Bun.spawnSync(["rpm", "--query", "--package", ...words, file]).stdout.toString().trim().split("\n").sort();
+  const [program, links, opt] = packages[NEW]!;
+  expect(query(links, "--provides")).toEqual([
+    "container-network-stack = 1",
+    "containernetworking-plugins = 1.9.1",
+    `patchbay-cni = ${NEW}-1`,
+  ]);
+  expect(query(links, "--conflicts")).toEqual(["containernetworking-plugins"]);
+  expect(query(opt, "--provides")).toContain("kubernetes-cni = 1.9.1");
+  expect(query(program, "--requires")).toContain("glibc >= 2.17");
+  expect(query(program, "--queryformat", "%{ARCH} %{BUILDHOST}")).toEqual(["x86_64 localhost"]);
+});
