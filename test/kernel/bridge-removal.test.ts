@@ -8,6 +8,7 @@
  * Longer than 300 lines: a table of what can happen between ADD and DEL, one row each.
  */
 import { expect, test } from "bun:test";
+import { NEXT_STEP } from "../../src/engine/ledger/newer.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
@@ -95,7 +96,6 @@ const rows: Row[] = [
     name: "ledger with another digit in the configuration's version",
     spoil: editLedger(`sed -i 's/\\(cniVersion[^0-9]*\\)1/\\19/' $file`),
   },
-  { name: "ledger of a later version", spoil: editLedger(`sed -i 's/"patchbay":1/"patchbay":99/' $file`) },
 ];
 
 interface Stage {
@@ -142,6 +142,35 @@ for (const ipMasqBackend of ["iptables", "nftables"]) {
     expect(await leftOf(attachment, without)).toEqual([]);
   });
 }
+
+test.each([{ what: "in a newer format", edit: `sed -i 's/"patchbay":1/"patchbay":99/' $file` }, {
+  what: "with a kind of a newer version",
+  edit: `sed -i 's/"kind":"masquerade"/"kind":"of-tomorrow"/' $file`,
+}])(
+  "DEL with a ledger $what removes the rest, fails, and leaves the ledger to the newer version",
+  async ({ edit }) => {
+    const attachment = await stage({ ...bridge, ipMasqBackend: "nftables" });
+    const { machine, net, container } = attachment;
+    await using _ = machine;
+    await net.add(container);
+    const file = `/run/patchbay/net/ctr-c1@eth0@bridge`;
+    await machine.sh(`cp ${file} /run/as-written`);
+    await editLedger(edit)(machine);
+    const edited = await machine.sh(`cat ${file}`);
+    for (let count = 0; count < 2; count++) {
+      const { code, json } = await net.call("DEL", container);
+      expect(code).not.toBe(0);
+      expect(json).toMatchObject({ msg: expect.stringContaining(file), details: NEXT_STEP });
+      expect(await machine.sh(`cat ${file}`)).toBe(edited);
+      expect(await holdsLease(attachment)).toBe(false);
+      expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
+    }
+    // The newer version comes back.
+    await machine.sh(`cat /run/as-written > ${file}; rm /run/as-written`);
+    await net.del(container);
+    expect(await leftOf(attachment)).toEqual([]);
+  },
+);
 
 test("DEL by another copy of the program, as after an upgrade, leaves nothing", async () => {
   const attachment = await stage(bridge);

@@ -33,7 +33,7 @@ import {
   unlessUntrusted,
 } from "../../ffi/state-file.ts";
 import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
-import { type LeaseRecord, readRecord } from "./record.ts";
+import { type LeaseRecord, NewerRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease",
   TO_RELEASE = ".given-up",
@@ -117,7 +117,7 @@ export class Journal {
     else replaceFile(path, text, { temporary: `${path}${TEMPORARY}` });
   }
 
-  /** Every record. One that cannot be read is set aside. */
+  /** Every record. One that cannot be read is set aside; one in a newer format stays for the service that wrote it. */
   entries(report: (problem: string) => void): Entry[] {
     const names = new Set(namesIn(this.directory));
     for (const name of names) {
@@ -125,6 +125,11 @@ export class Journal {
       if (isLeftOver || name.endsWith(TEMPORARY)) removeFile(`${this.directory}/${name}`);
     }
     return readAllRecords(this.directory, (path, error) => {
+      if (error instanceof NewerRecord) {
+        return report(
+          `${path} is ${error.message}: a newer version of this service wrote it, and can hold the lease`,
+        );
+      }
       check("rename", libc.rename(cString(path), cString(`${path}${DAMAGED}`)), path);
       report(`${path} is not a lease (${errorText(error)}); it is ${path}${DAMAGED} now`);
     });

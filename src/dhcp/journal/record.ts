@@ -6,9 +6,11 @@ import { type LeaseOptions, readLeaseOptions } from "../lease-options.ts";
 import { type LeaseText, requireLease, requireTimes } from "./lease-text.ts";
 import { type LeaseText6, requireLease6 } from "./lease-text6.ts";
 
+/** Raised when an older version could not read what is written (docs/versions.md). */
+const FORMAT = 1;
+
 export interface LeaseRecord extends Owner {
-  /** Raised when the form changes. */
-  format: 1;
+  format: typeof FORMAT;
   netnsPath: string;
   /** The namespace's cookie: contract/host.ts. */
   cookie?: string;
@@ -64,11 +66,16 @@ export function endOf({ v4, v6 }: Pick<LeaseRecord, "v4" | "v6">): number {
   return Math.max(of4, v6 === undefined ? 0 : v6.sinceWall + (v6.lease.valid ?? Infinity));
 }
 
+/** The record is in a format that only a newer version knows. */
+export class NewerRecord extends Error {}
+
 /** Throws when the text is no record, or has another form. */
 export function readRecord(text: string): LeaseRecord {
   const record = parseDocument(text, "a record of the journal");
   if (!isObject(record)) throw new Error("not a record");
-  if (record.format !== 1) throw new Error(`a record of format ${record.format}, which this version does not know`);
+  const { format } = record;
+  if (typeof format === "number" && format > FORMAT) throw new NewerRecord(`a record of format ${format}`);
+  if (format !== FORMAT) throw new Error(`a record of format ${format}, which this version does not know`);
   requireStrings(record, ["network", "containerId", "ifName", "netnsPath", "mac", "bootId"]);
   if (parseMac(record.mac as string) === undefined) throw new Error("a record with a malformed mac");
   readLeaseOptions(record.wishes);

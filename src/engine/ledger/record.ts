@@ -8,10 +8,12 @@ import { configVersion, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { isObject } from "../../cni/json.ts";
 import type { Owner } from "../../contract/owner.ts";
 
+/** Raised when an older version could not read what is written: also for a new form of line (docs/versions.md). */
 export const FORMAT = 1;
 
 export interface LedgerHeader extends Owner {
-  patchbay: typeof FORMAT;
+  /** The format of this ADD's lines. */
+  patchbay: number;
   plugin: string;
   netnsPath: string;
   /** Container.cookie at the time of ADD. */
@@ -59,7 +61,7 @@ export interface LedgerRecord {
   header: LedgerHeader;
   /** The entries of all ADDs. */
   entries: LedgerEntry[];
-  /** A line is malformed, so DEL must not rely on the ledger alone. */
+  /** A line is malformed, or in a newer format, so DEL must not rely on the ledger alone. */
   damaged: boolean;
 }
 
@@ -75,11 +77,18 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
     if (line === "") continue;
     try {
       const value = JSON.parse(line), add = adds.at(-1);
-      if (typeof value.patchbay === "number") {
+      if (value.patchbay > FORMAT) {
+        const newer = ofNewerFormat(value);
+        adds.push(newer);
+        entries.push(...newer.entries);
+        damaged = true;
+      } else if (typeof value.patchbay === "number") {
         // Delegates get it as it is. What they refuse would fail every DEL.
         if (!isConfiguration(JSON.parse(value.stdin))) throw new Error("not a configuration");
         if (!TEXTS.every((key) => typeof value[key] === "string")) throw new Error("not a header");
         adds.push({ header: value, entries: [] });
+      } else if (add !== undefined && add.header.patchbay > FORMAT) {
+        continue;
       } else if (add !== undefined && typeof value.kind === "string" && isObject(value.spec)) {
         add.entries.push(value);
         entries.push(value);
@@ -91,8 +100,23 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
     }
   }
   const header = adds.at(-1)?.header;
-  if (header === undefined || header.patchbay !== FORMAT) return undefined;
+  if (header === undefined || header.patchbay < FORMAT) return undefined;
   return { path, adds, header, entries, damaged };
+}
+
+/**
+ * In every format the header names the attachment and its namespace. The rest may mean anything, and what the ADD made
+ * has one entry, of a kind that no table has.
+ */
+function ofNewerFormat(value: LedgerHeader): LedgerAdd {
+  const { patchbay, network, containerId, ifName, plugin, netnsPath, netns, hostNetns, sight } = value;
+  const texts = [network, containerId, ifName, plugin, netnsPath, netns ?? "", hostNetns ?? "", sight ?? ""];
+  if (!texts.every((text) => typeof text === "string")) throw new Error("not a header");
+  const owner = { network, containerId, ifName }, where = { netnsPath, netns, hostNetns, sight };
+  return {
+    header: { patchbay, ...owner, plugin, ...where, cniArgs: "", stdin: "{}" },
+    entries: [{ kind: `format ${patchbay}`, spec: {} }],
+  };
 }
 
 function isConfiguration(document: unknown): boolean {

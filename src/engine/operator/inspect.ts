@@ -5,6 +5,7 @@ import { meansPlugin } from "../../cni/plugin-name.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
+import { NEXT_STEP } from "../ledger/newer.ts";
 import { HostView, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import {
   answeredEnds,
@@ -166,7 +167,7 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
 }
 
 export function inspectResource({ name, kind, spec, isRestated }: KnownResource, host: Host): InspectedResource {
-  if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
+  if (kind === undefined) return unknown(name, name, NEXT_STEP);
   const what = kind.describe(spec);
   try {
     const differences = [

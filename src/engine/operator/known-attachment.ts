@@ -16,6 +16,7 @@ import { confirmedAdd, hasLinkOf } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { idAt } from "../../ffi/files.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
+import { newerAdd } from "../ledger/newer.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import type { AnyKind, HostEnd } from "../../contract/resource.ts";
@@ -93,7 +94,7 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
   const session = openSession();
   for (const record of ledgers) {
     const add = cacheCounts
-      ? confirmedAdd(record, result)
+      ? confirmedAdd(record, result) ?? newerAdd(record)
       : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
     if (add === undefined) continue;
     const { plugin, netns } = add.header;

@@ -2,7 +2,7 @@
  * CHECK (CNI spec 1.1.0, "CHECK: Check container's networking is as expected"): compares every resource with the kernel
  * and reports all differences together.
  */
-import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
@@ -12,6 +12,7 @@ import { loadKind } from "../../resources/table.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger } from "../ledger/ledger.ts";
+import { newerAdd, unknownKind } from "../ledger/newer.ts";
 import type { Resource } from "../../contract/resource.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
@@ -40,6 +41,9 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
       const known = loadKind(kind);
       return known === undefined ? [] : [{ kind: known, spec }];
     });
+    for (const { kind } of (made ?? (record && newerAdd(record)))?.entries ?? []) {
+      if (loadKind(kind) === undefined) differences.push(errorText(unknownKind(record!.path, kind)));
+    }
     const claims = recorded === undefined ? restated : restated.filter(isAddressing);
     if (restated.some(({ kind }) => kind.isContainerLink)) {
       differences.push(...otherLink(prevResult, invocation, host));

@@ -6,7 +6,7 @@
  * restates the list from the configuration and prevResult, and removes that. If one removal fails, DEL still tries the
  * others; then it fails, and the ledger stays for the next DEL.
  */
-import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
+import { CniError, errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { field } from "../../cni/json.ts";
@@ -21,6 +21,7 @@ import { isOtherNamespace } from "../open-host.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/ledger.ts";
+import { unknownKind } from "../ledger/newer.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
@@ -204,8 +205,7 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, 
     for (const { kind, spec } of entries) {
       const known = loadKind(kind);
       if (known !== undefined) things.push({ kind: known, spec, host: seen, call, isRestated: false });
-      // A newer version of this program wrote the ledger, and can still remove the resource.
-      else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
+      else failures.push(unknownKind(record.path, kind));
     }
   }
   return things;

@@ -148,6 +148,19 @@ test("a damaged record is set aside, and told; a half-written one goes; who only
   });
 });
 
+test("a record in a newer format stays, and is told each time", () => {
+  inDirectory((journal, look, directory) => {
+    const path = join(directory, name("c2")), problems: string[] = [];
+    writeFileSync(path, JSON.stringify({ format: 2, more: "of another form" }), { mode: 0o600 });
+    const newer = `${path} is a record of format 2: a newer version of this service wrote it, and can hold the lease`;
+    for (let count = 1; count <= 2; count++) {
+      expect(journal.entries((problem) => problems.push(problem))).toEqual([]);
+      expect([look().files, problems]).toEqual([[name("c2")], Array(count).fill(newer)]);
+    }
+    expect(recordsIn(directory)).toEqual([]);
+  });
+});
+
 test("a text for the next service is kept, replaced and removed", () => {
   inDirectory((journal, look) => {
     expect(journal.releasedAddresses()).toBe("");

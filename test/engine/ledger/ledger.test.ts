@@ -40,6 +40,41 @@ const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
 const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
 const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
 
+test("keys of a header that this version does not know do no harm", () => {
+  const ledger = openLedger(Object.assign({ ofTomorrow: { deep: [1] } }, header));
+  ledger.intend([thing("a")]);
+  ledger.finish(answer);
+  const record = readLedger(owner, "bridge")!;
+  expect([record.damaged, announced()]).toEqual([false, ["a"]]);
+  expect(removing(record, () => removeLedger(owner, "bridge"))).toBeUndefined();
+});
+
+test("a newer format: the header's attachment is read, and nothing of what it made", () => {
+  const lines = [{ patchbay: 2, ...header, netns: "7", caller: "1 2", stdin: 5, cniArgs: [], more: {} }, {
+    kind: "thing",
+    spec: { name: "a" },
+  }, { answer: "of another form" }];
+  mkdirSync(join(directory, "net"), { mode: 0o700 });
+  writeFileSync(path(), lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
+  const read = {
+    patchbay: 2,
+    ...owner,
+    plugin: "bridge",
+    netnsPath: "/run/netns/x",
+    netns: "7",
+    cniArgs: "",
+    stdin: "{}",
+  };
+  const entries = [{ kind: "format 2", spec: {} }];
+  expect(readLedger(owner, "bridge")).toEqual({
+    path: path(),
+    adds: [{ header: read, entries }],
+    header: read,
+    entries,
+    damaged: true,
+  });
+});
+
 test("announced resources are read back in order, with their call", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);

@@ -5,6 +5,7 @@ import { HostView } from "../../../src/engine/ledger/whereabouts.ts";
 import { inOrderOfChain, inspect, isNamespaceGone, placeOf } from "../../../src/engine/operator/inspect.ts";
 import { type CachedAttachment, listAttachments } from "../../../src/engine/operator/known-attachment.ts";
 import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
+import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
@@ -98,10 +99,22 @@ test("what cannot be compared is not right", () => {
       kind: "of-tomorrow",
       what: "of-tomorrow",
       state: "unknown",
-      differences: ["this version of patchbay does not know it"],
+      differences: [NEXT_STEP],
     },
     { kind: "thing", what: "thing b", state: "unknown", differences: ["cannot verify b"] },
   ]);
+});
+
+test("a ledger in a newer format is shown, also beside a cached result", () => {
+  containers[NETNS] = containerWith({});
+  recorded([made("thing a")], { patchbay: 2 }, answerWith("veth1"));
+  const { state, plugins } = inspected();
+  expect(state).toBe("differs");
+  expect(plugins).toEqual([{
+    plugin: "test",
+    madeBy: "patchbay",
+    resources: [{ kind: "format 2", what: "format 2", state: "unknown", differences: [NEXT_STEP] }],
+  }]);
 });
 
 describe("where it is", () => {

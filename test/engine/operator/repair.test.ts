@@ -7,6 +7,7 @@ import type { AnyKind, Resource } from "../../../src/contract/resource.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import type { CachedAttachment } from "../../../src/engine/operator/known-attachment.ts";
 import { repair } from "../../../src/engine/operator/repair.ts";
+import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
@@ -99,7 +100,7 @@ test("what is not right afterwards is not said to be", () => {
 
 test("of a kind that is not known nothing is restored", () => {
   record([{ kind: { ...made("thing x").kind, kind: "of-tomorrow" }, spec: {} }]);
-  expect(repaired()).toEqual(["differs", "of-tomorrow unknown: this version of patchbay does not know it"]);
+  expect(repaired()).toEqual(["differs", `of-tomorrow unknown: ${NEXT_STEP}`]);
 });
 
 describe("when the container's link is another one", () => {

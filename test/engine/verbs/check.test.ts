@@ -1,6 +1,7 @@
 /** CHECK: which list is compared with the kernel, and what is told. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Resource } from "../../../src/contract/resource.ts";
+import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   answerWith,
   type Bench,
@@ -47,10 +48,21 @@ describe("what is compared", () => {
     ]);
   });
 
-  test("what another release of the program recorded is left out", () => {
+  test("what a newer release recorded cannot be: CHECK says so, and compares the rest", () => {
     const unknown = { kind: { ...made("thing x").kind, kind: "of-tomorrow" }, spec: {} };
     recorded([unknown, made("thing a")], {}, answerWith("veth1"));
-    expect(check([], confirmed)).toEqual(["verify thing a"]);
+    expect(check([], confirmed)).toEqual([
+      "verify thing a",
+      `ledger ${bench.directory}/net/ctr@eth0@test holds a resource of unknown kind "of-tomorrow"; ${NEXT_STEP}`,
+    ]);
+  });
+
+  test("nor can a ledger in a newer format, whatever it answers: CHECK says so, and goes by the configuration", () => {
+    recorded([made("thing a")], { patchbay: 2 }, answerWith("veth2"));
+    expect(check([made("thing now")], confirmed)).toEqual([
+      "verify thing now restated",
+      `ledger ${bench.directory}/net/ctr@eth0@test is in format 2; ${NEXT_STEP}`,
+    ]);
   });
 });
 

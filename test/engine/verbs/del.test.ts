@@ -1,6 +1,8 @@
 /** DEL: what of ledger, configuration and prevResult counts, in which order things are removed, and what fails. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
+import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   answerWith,
   type Bench,
@@ -170,8 +172,32 @@ describe("what fails", () => {
     recorded([made("thing a"), unknown]);
     expect(del([])).toEqual([
       "remove thing a",
-      `ledger ${bench.directory}/net/ctr@eth0@test holds a resource of unknown kind "of-tomorrow"`,
+      `ledger ${bench.directory}/net/ctr@eth0@test holds a resource of unknown kind "of-tomorrow"; ${NEXT_STEP}`,
     ]);
+    expect(bench.ledgers()).toEqual(["net/ctr@eth0@test"]);
+  });
+
+  test("a ledger in a newer format stays as it is, and what the configuration says is removed", () => {
+    recorded([made("thing a")], { patchbay: 2 }, answerWith("veth1"));
+    const path = `${bench.directory}/net/ctr@eth0@test`, before = readFileSync(path, "utf8");
+    for (let count = 0; count < 2; count++) {
+      expect(del(restated, confirmed)).toEqual([
+        "remove thing now restated",
+        `ledger ${path} is in format 2; ${NEXT_STEP}`,
+      ]);
+    }
+    expect(readFileSync(path, "utf8")).toBe(before);
+  });
+
+  test("so does one of which a newer release made only the first ADD", () => {
+    recorded([made("thing a")], { patchbay: 2 }, answerWith("veth1"));
+    recorded([made("thing b")], {}, answerWith("veth2"));
+    const path = `${bench.directory}/net/ctr@eth0@test`;
+    expect(del([], { conf: { prevResult: other } })).toEqual([
+      "remove thing b",
+      `ledger ${path} is in format 2; ${NEXT_STEP}`,
+    ]);
+    expect(bench.ledgers()).toEqual(["net/ctr@eth0@test"]);
   });
 
   const broken = {

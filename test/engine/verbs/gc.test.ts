@@ -1,6 +1,7 @@
 /** GC: what is stale, what is swept, who is called, and that everything is tried. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   asked,
   type Bench,
@@ -131,6 +132,13 @@ test("a ledger of a newer release stays", () => {
   recorded([unknown]);
   expect(warningsOf(() => expect(gc([]).at(-1)).toContain('unknown kind "of-tomorrow"'))).toEqual([]);
   expect(bench.ledgers()).toHaveLength(1);
+});
+
+test("so does one in a newer format, which does not matter while it is valid", () => {
+  recorded([made("thing a")], { patchbay: 2 });
+  expect(gc([attachment("ctr")]).at(-1)).toBe("passed on");
+  expect(gc([]).at(-1)).toBe(`ledger ${bench.directory}/net/ctr@eth0@test is in format 2; ${NEXT_STEP}`);
+  expect(bench.ledgers()).toEqual(["net/ctr@eth0@test"]);
 });
 
 test("STATUS judges the configuration, looks at the host alone, and asks the other plugin", () => {
