@@ -15,6 +15,8 @@ const aside = [
   "test/dhcp/plugin/floods.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
+  // How a directory is installed shows in runtime/cli/install-again.test.ts.
+  "test/release/image-podman.test.ts",
   "test/resident/soak.test.ts",
   // The unit tests once more, as the user nobody.
   "test/runner/unit.test.ts",

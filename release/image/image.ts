@@ -1,0 +1,132 @@
+/**
+ * Makes the container image: the layout of the Open Container Initiative (image-layout.md, image-index.md) in a tar
+ * archive, for both processors. No engine and no daemon has a part in it, and the same inputs give the same bytes.
+ *
+ * It contains the program, the parts of the C library that it needs, `pause`, and their licences: no shell.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import manifest from "../../package.json";
+import { type Architecture, compileNative } from "../../compile/native.ts";
+import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
+import { cLibrary } from "./c-library.ts";
+
+const root = resolve(import.meta.dir, "../..");
+
+/** Go's names, which images use. */
+const platforms = {
+  x64: { architecture: "amd64", os: "linux" },
+  arm64: { architecture: "arm64", os: "linux", variant: "v8" },
+} as const satisfies Record<Architecture, object>;
+
+/** Where the manifests of release/image mount the host's directory. */
+const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
+/** The name by which engines know it after an import; release/image/*.yaml have the same. */
+export const NAME = "localhost/patchbay";
+
+export interface Wanted {
+  programs: Record<Architecture, string>;
+  version: string;
+  /** Of all files and of the image, in seconds since 1970. */
+  epoch: number;
+  /** A directory. */
+  out: string;
+  compile?: typeof compileNative;
+}
+
+/** Returns the path of the archive. */
+export function makeImage({ programs, version, epoch, out, compile = compileNative }: Wanted): string {
+  const blobs = new Map<string, Uint8Array>();
+  const add = (mediaType: string, content: Uint8Array | object) => {
+    const bytes = content instanceof Uint8Array ? content : Buffer.from(JSON.stringify(content));
+    const digest = `sha256:${sha256(bytes)}`;
+    blobs.set(digest, bytes);
+    return { mediaType, digest, size: bytes.length };
+  };
+  const facts = { version, created: new Date(epoch * 1000).toISOString().replace(".000Z", "Z") };
+  const manifests = (Object.keys(platforms) as Architecture[]).map((architecture) => {
+    const files = [...own(programs[architecture], compile("pause", architecture)), ...cLibrary(architecture).files];
+    const layer = tarOf(withDirectories(files), epoch);
+    const annotations = describe(facts);
+    return {
+      ...add("application/vnd.oci.image.manifest.v1+json", {
+        schemaVersion: 2,
+        mediaType: "application/vnd.oci.image.manifest.v1+json",
+        config: add("application/vnd.oci.image.config.v1+json", configOf(architecture, layer, annotations)),
+        layers: [add("application/vnd.oci.image.layer.v1.tar+gzip", Bun.gzipSync(layer as Uint8Array<ArrayBuffer>))],
+        annotations,
+      }),
+      platform: platforms[architecture],
+    };
+  });
+  const index = add("application/vnd.oci.image.index.v1+json", indexOf(manifests, describe(facts)));
+  // The first is for tools of the standard, the second for containerd.
+  const names = { "org.opencontainers.image.ref.name": version, "io.containerd.image.name": `${NAME}:${version}` };
+  return write(join(out, `patchbay-${version}-oci.tar`), indexOf([{ ...index, annotations: names }]), blobs, epoch);
+}
+
+function own(program: string, pause: Uint8Array): TarEntry[] {
+  const text = (path: string, bytes: Uint8Array) => ({ path, mode: 0o644, bytes });
+  return [
+    { path: "usr/bin/patchbay", mode: 0o755, bytes: readFileSync(program) },
+    { path: "usr/bin/pause", mode: 0o755, bytes: pause },
+    text("usr/share/doc/patchbay/LICENSE", readFileSync(join(root, "LICENSE"))),
+    // Scanners go by it to judge the C library.
+    text("etc/os-release", Buffer.from('PRETTY_NAME="Patchbay"\nID=debian\nVERSION_ID="12"\n')),
+  ];
+}
+
+interface Facts {
+  version: string;
+  created: string;
+}
+
+function describe({ version, created }: Facts): Record<string, string> {
+  const values = {
+    title: manifest.name,
+    description: manifest.description,
+    licenses: manifest.license,
+    version,
+    created,
+  };
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [`org.opencontainers.image.${key}`, value]));
+}
+
+function configOf(architecture: Architecture, layer: Uint8Array, labels: Record<string, string>): object {
+  const created = labels["org.opencontainers.image.created"];
+  return {
+    created,
+    ...platforms[architecture],
+    config: {
+      User: "0:0",
+      Env: ["PATH=/usr/bin"],
+      Entrypoint: ["/usr/bin/patchbay"],
+      Cmd: ["install", DEFAULT_DIRECTORY],
+      WorkingDir: "/",
+      Labels: labels,
+    },
+    rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
+    history: [{ created, created_by: "release/image/image.ts" }],
+  };
+}
+
+function indexOf(manifests: object[], annotations?: Record<string, string>): object {
+  return { schemaVersion: 2, mediaType: "application/vnd.oci.image.index.v1+json", manifests, annotations };
+}
+
+function write(path: string, index: object, blobs: ReadonlyMap<string, Uint8Array>, epoch: number): string {
+  const file = (name: string, bytes: Uint8Array) => ({ path: name, mode: 0o644, bytes });
+  const json = (name: string, value: object) => file(name, Buffer.from(JSON.stringify(value)));
+  const entries = [
+    json("oci-layout", { imageLayoutVersion: "1.0.0" }),
+    json("index.json", index),
+    ...[...blobs].map(([digest, bytes]) => file(`blobs/${digest.replace(":", "/")}`, bytes)),
+  ];
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, tarOf(withDirectories(entries), epoch));
+  return path;
+}
+
+function sha256(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+}

@@ -1,0 +1,168 @@
+/** What the container image does to a node, with podman in kubelet's place: it installs, uninstalls, and waits. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { compileNative } from "../../compile/native.ts";
+import { makeImage, NAME } from "../../release/image/image.ts";
+import { pluginNames } from "../../src/plugins/table.ts";
+import { EngineMachine, PROGRAM } from "../support/engines/engine-machine.ts";
+import { Podman } from "../support/engines/podman.ts";
+import { lacks } from "../support/kernel-features.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
+import { cni, PATCHBAY } from "../support/plugins.ts";
+import { settled } from "../support/snapshot.ts";
+import { untilTrue } from "../support/until-true.ts";
+
+const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
+const VERSION = "1.2.3", IMAGE = `${NAME}:${VERSION}`;
+const ATTACHED = { cniVersion: "1.0.0", name: "net", type: "bridge", bridge: "node0" };
+/** What a node has for plugins. */
+const NODE = "/opt/node/bin";
+/** As release/image/daemonset.yaml has it. */
+const CONFINED = [
+  "--network=none",
+  "--read-only",
+  "--cap-drop=all",
+  "--cap-add=dac_override",
+  "--security-opt=no-new-privileges",
+];
+const on = (mount: string) => ["run", ...CONFINED, `--volume=${mount}`];
+const INSTALL = [...on(`${NODE}:/host/opt/cni/bin`), "--rm", IMAGE];
+
+let room: EngineMachine, podman: Podman, builds: string;
+beforeAll(async () => {
+  builds = mkdtempSync(`${tmpdir()}/image-`);
+  writeOtherBuild(`${builds}/patchbay`, 1);
+  const archive = makeImage({
+    // What is for arm64 does not run here.
+    programs: { x64: PATCHBAY, arm64: import.meta.path },
+    compile: (name) => compileNative(name, "x64"),
+    version: VERSION,
+    epoch: 1_700_000_000,
+    out: builds,
+  });
+  room = await EngineMachine.open();
+  podman = await Podman.open(room);
+  await podman.call("load", "-q", "-i", archive);
+}, 300_000);
+afterAll(async () => {
+  await room?.[Symbol.asyncDispose]();
+  rmSync(builds, { recursive: true });
+});
+
+const attempt = (...words: string[]) => room.run(["podman", ...words]);
+const sh = (script: string) => room.machine.sh(script);
+const prepare = (script: string) => sh(`rm -rf ${NODE}; mkdir -p ${NODE}; cd ${NODE}; ${script}`);
+const listed = async () => (await sh(`cd ${NODE}; find . -mindepth 1 ! -path './.patchbay-backup*' | sort`)).trim();
+const COMPLETE = ["patchbay", ...pluginNames].map((name) => `./${name}`).sort().join("\n");
+const sees = (name: string) => sh(`${NODE}/${name} 2>&1 </dev/null`);
+
+test.skipIf(cannotRun)(
+  "installs what a node needs, with nothing but a directory, and the second time changes nothing",
+  async () => {
+    await prepare("printf '#!/bin/sh\\necho go' >loopback; chmod 755 loopback");
+    expect(await attempt(...INSTALL)).toMatchObject({ code: 0, stderr: "" });
+    expect(await listed()).toBe(COMPLETE);
+    expect(await sees("bridge")).toStartWith("CNI bridge plugin v");
+    expect(await sees(".patchbay-backup/loopback")).toBe("go\n");
+    await sh(`cmp ${NODE}/patchbay ${PROGRAM}`);
+    const before = await sh(`stat -c '%n %i %Z' ${NODE}/*`);
+    expect(await attempt(...INSTALL)).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await sh(`stat -c '%n %i %Z' ${NODE}/*`)).toBe(before);
+  },
+);
+
+test.skipIf(cannotRun)(
+  "a read-only directory with the same build is success, with another build a clear error",
+  async () => {
+    const readOnly = [...on(`${NODE}:/host/opt/cni/bin:ro`), "--rm", IMAGE];
+    await prepare(`${PATCHBAY} install --no-resident ${NODE}`);
+    expect(await attempt(...readOnly)).toEqual({ code: 0, stdout: "", stderr: "" });
+    await prepare(`${builds}/patchbay install --no-resident ${NODE}`);
+    const { code, stderr } = await attempt(...readOnly);
+    expect(code).toBe(1);
+    expect(stderr).toContain("/host/opt/cni/bin does not have all of patchbay");
+    await sh(`cmp ${NODE}/patchbay ${builds}/patchbay`);
+  },
+);
+
+test.skipIf(cannotRun)("a directory of another user, as archives of plugins make it", async () => {
+  await prepare(`chown 1001:1001 ${NODE}`);
+  expect(await attempt(...INSTALL)).toMatchObject({ code: 0, stderr: "" });
+  expect(await listed()).toBe(COMPLETE);
+});
+
+test.skipIf(cannotRun)("another directory, by the argument", async () => {
+  await prepare("");
+  const words = [...on(`${NODE}:/elsewhere`), "--rm", IMAGE, "install", "/elsewhere"];
+  expect(await attempt(...words)).toMatchObject({ code: 0, stderr: "" });
+  expect(await listed()).toBe(COMPLETE);
+});
+
+test.skipIf(cannotRun)("two at once both succeed", async () => {
+  await prepare(`${builds}/patchbay install --no-resident ${NODE}`);
+  for (const { code } of await Promise.all([attempt(...INSTALL), attempt(...INSTALL)])) expect(code).toBe(0);
+  expect(await listed()).toBe(COMPLETE);
+  await sh(`cmp ${NODE}/patchbay ${PROGRAM}`);
+});
+
+test.skipIf(cannotRun)(
+  "killed while it copies: the node's plugins work, and the next one leaves nothing over",
+  async () => {
+    await prepare(`${builds}/patchbay install --no-resident ${NODE}`);
+    const isCopying = async () => (await room.machine.run(["test", "-e", `${NODE}/patchbay.1.tmp`])).code === 0;
+    let seen = false;
+    for (let round = 0; round < 20 && !seen; round++) {
+      await sh(`cp --remove-destination ${builds}/patchbay ${NODE}/patchbay`);
+      const running = attempt(...INSTALL);
+      let ended = false;
+      void running.then(() => ended = true);
+      await untilTrue(async () => ended || await isCopying(), Boolean);
+      room.endNow("patchbay");
+      await running;
+      seen = await isCopying();
+      expect(await sees("bridge")).toStartWith("CNI bridge plugin v");
+    }
+    expect(seen).toBe(true);
+    expect(await attempt(...INSTALL)).toMatchObject({ code: 0, stderr: "" });
+    expect(await listed()).toBe(COMPLETE);
+  },
+);
+
+test.skipIf(cannotRun)(
+  "--uninstall puts back what was there, unless something is attached that would stay",
+  async () => {
+    const words = [...on(`${NODE}:/host/opt/cni/bin`), "--volume=/run/patchbay:/run/patchbay:ro", "--rm", IMAGE];
+    const uninstall = () => attempt(...words, "install", "--uninstall", "/host/opt/cni/bin");
+    // As kubelet makes it, where there is none.
+    await sh("mkdir -p -m 755 /run/patchbay");
+    await prepare("printf '#!/bin/sh\\necho go' >loopback; chmod 755 loopback");
+    expect(await attempt(...INSTALL)).toMatchObject({ code: 0 });
+    const container = await room.machine.container(), call = { plugin: "bridge", conf: ATTACHED, container };
+    expect(await cni(room.machine, NODE, { ...call, command: "ADD" })).toMatchObject({ code: 0 });
+    expect(await uninstall()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("nothing was changed: 1 of 1 attachments"),
+    });
+    expect(await listed()).toBe(COMPLETE);
+    expect(await cni(room.machine, NODE, { ...call, command: "DEL" })).toMatchObject({ code: 0 });
+    await room.machine.removeContainer(container);
+    expect(await uninstall()).toMatchObject({ code: 0 });
+    expect(await listed()).toBe("./loopback");
+    expect(await sees("loopback")).toBe("go\n");
+  },
+);
+
+test.skipIf(cannotRun)("pause waits as process 1 until SIGTERM, and ends with status 0", async () => {
+  const id = await podman.call("run", "-d", ...CONFINED, "--entrypoint=/usr/bin/pause", IMAGE);
+  const process = await podman.call("inspect", "-f", "{{.State.Pid}}", id);
+  expect(await sh(`cat /proc/${process}/status`)).toMatch(/^NSpid:.*\t1$/m);
+  await podman.call("kill", "-s", "CONT", id);
+  await podman.call("kill", "-s", "TERM", id);
+  expect(await podman.call("wait", id)).toBe("0");
+  await podman.call("rm", id);
+});
+
+test.skipIf(cannotRun)("nothing of it runs any more", async () => {
+  expect(await settled(() => podman.left())).toEqual([]);
+});
