@@ -192,7 +192,8 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "resources/netavark/aardvark-names/daemon.ts",
     "runtime/cli/units.ts",
   ]);
-  // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts).
+  // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts,
+  // runtime/cli/program-of-host.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
     "daemon/daemon.ts",
     "ffi/reaper.ts",
@@ -203,6 +204,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "resident/own-file.ts",
     "resident/serve.ts",
     "resident/workers.ts",
+    "runtime/cli/program-of-host.ts",
   ]);
   expect(uses(/\bBun\.spawn(Sync)?\(|"node:child_process"/)).toEqual([]);
 });

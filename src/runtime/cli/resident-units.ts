@@ -81,7 +81,7 @@ function withoutSystemd(program: string): string {
     "",
     "From a privileged container with the host's process namespace (hostPID, --pid=host):",
     "",
-    `  nsenter --target 1 --mount --net -- ${program} serve`,
+    `  patchbay serve --host=${program.slice(0, program.lastIndexOf("/"))}`,
     "",
     "It ends at SIGTERM. `patchbay serve --status` says what it does.",
     "",

@@ -1,6 +1,7 @@
 /** `patchbay serve`. */
 import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine } from "../output.ts";
+import { becomeProgramOfHost } from "../program-of-host.ts";
 
 /** Refuses typing errors, and nothing else. */
 const MOST_WORKERS = 64, MOST_SECONDS = 365 * 86400, MOST_REHEARSALS = 10_000;
@@ -24,6 +25,11 @@ export const serveCommand: Command = {
         "how many attachments a new worker makes for practice, in namespaces of its own, while nobody calls; by default 100",
     },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
+    host: {
+      value: "DIR",
+      isNeverEmpty: true,
+      help: "from a privileged container: as the program in DIR of the host, in the host's namespaces",
+    },
     status: { help: "say what the resident is doing, instead of becoming one" },
     json: { help: "with --status: print JSON" },
   },
@@ -39,14 +45,23 @@ export const serveCommand: Command = {
       }
       const workers = numberIn(given, "workers", 1, MOST_WORKERS);
       const rehearsals = numberIn(given, "rehearsals", 0, MOST_REHEARSALS);
+      const host = given.value("host");
+      if (host !== undefined) becomeProgramOfHost(host, ["serve", ...withoutHost(given)]);
       return services.serve({ workers, idleSeconds, rehearsals, holdsLeases });
     }
+    if (given.has("host")) throw new UsageError("--host and --status exclude each other: run --status on the host");
     const { isServing, text, facts } = services.status();
     if (given.has("json")) printLine(JSON.stringify(facts, null, 2));
     else print(text);
     return isServing ? 0 : 1;
   },
 };
+
+/** The other options, for the program that takes this one's place. */
+function withoutHost(given: Given): string[] {
+  const numbers = ["workers", "idle", "rehearsals"].filter((name) => given.has(name));
+  return [...numbers.map((name) => `--${name}=${given.value(name)}`), ...given.has("dhcp") ? ["--dhcp"] : []];
+}
 
 function numberIn(given: Given, option: string, least: number, most: number): number | undefined {
   const text = given.value(option);

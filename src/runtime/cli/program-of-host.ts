@@ -1,0 +1,41 @@
+/** From a container: the program that is installed on the host, in the host's namespaces, in this one's place. */
+import { errorText } from "../../cni/error.ts";
+import { environmentEntries } from "../../ffi/environment.ts";
+import { SyscallError } from "../../ffi/errno.ts";
+import { enterMountsAndNetworkOf } from "../../ffi/namespaces-of-process.ts";
+import { execute } from "../../ffi/spawn.ts";
+import { NOT_EVERYBODYS, withJudged } from "../../ffi/trusted-executable.ts";
+import { absolutePath } from "../../ffi/absolute-path.ts";
+
+/** The host's process 1, which has its namespaces. */
+const INIT = 1;
+
+/** `directory` is the host's. */
+export function becomeProgramOfHost(directory: string, words: readonly string[]): never {
+  if (process.pid === INIT) {
+    throw new Error(
+      "this is process 1 itself, so the host's namespaces are out of sight: the container needs the host's process " +
+        "namespace (hostPID: true, --pid=host)",
+    );
+  }
+  const program = `${absolutePath(directory)}/patchbay`;
+  explained("the container has to be privileged", () => enterMountsAndNetworkOf(INIT));
+  return explained(
+    `on the host, \`patchbay install ${directory}\` puts it there`,
+    () =>
+      withJudged(program, NOT_EVERYBODYS, ({ directory }) =>
+        execute({
+          path: `/proc/self/fd/${directory}/patchbay`,
+          argv: ["patchbay", ...words],
+          environment: environmentEntries(),
+        })),
+  );
+}
+
+function explained<T>(remedy: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof SyscallError ? new Error(`${errorText(error)}; ${remedy}`) : error;
+  }
+}
