@@ -1,5 +1,5 @@
 /**
- * Makes the container image: the layout of the Open Container Initiative (image-layout.md, image-index.md) in a tar
+ * Makes the container image: the layout of the Open Container Initiative (image-spec 1.0) in a tar
  * archive, for both processors. No engine and no daemon has a part in it, and the same inputs give the same bytes.
  *
  * It contains the program, the parts of the C library that it needs, `pause`, and their licences: no shell.
@@ -20,7 +20,7 @@ const platforms = {
 } as const satisfies Record<Architecture, object>;
 
 /** Where the manifests of release/image mount the host's directory. */
-const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
+export const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
 /** The name by which engines know it after an import; release/image/*.yaml have the same. */
 export const NAME = "localhost/patchbay";
 
@@ -99,7 +99,7 @@ function configOf(architecture: Architecture, layer: Uint8Array, labels: Record<
     ...platforms[architecture],
     config: {
       User: "0:0",
-      Env: ["PATH=/usr/bin"],
+      Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
       Entrypoint: ["/usr/bin/patchbay"],
       Cmd: ["install", DEFAULT_DIRECTORY],
       WorkingDir: "/",

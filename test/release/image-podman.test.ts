@@ -1,15 +1,16 @@
 /** What the container image does to a node, with podman in kubelet's place: it installs, uninstalls, and waits. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
 import { makeImage, NAME } from "../../release/image/image.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
-import { EngineMachine, PROGRAM } from "../support/engines/engine-machine.ts";
+import { EngineMachine, PLUGINS, PROGRAM } from "../support/engines/engine-machine.ts";
 import { Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY } from "../support/plugins.ts";
+import { openStage, type Stage } from "../support/reborn.ts";
 import { settled } from "../support/snapshot.ts";
 import { untilTrue } from "../support/until-true.ts";
 
@@ -161,6 +162,69 @@ test.skipIf(cannotRun)("pause waits as process 1 until SIGTERM, and ends with st
   await podman.call("kill", "-s", "TERM", id);
   expect(await podman.call("wait", id)).toBe("0");
   await podman.call("rm", id);
+});
+
+test.skipIf(cannotRun)("serve, as process 1, ends its calls and itself at SIGTERM, with status 0", async () => {
+  const id = await podman.call("run", "-d", "--network=none", "--privileged", IMAGE, "serve", "--rehearsals=0");
+  await untilTrue(() => attempt("logs", id), ({ stderr }) => stderr.includes("the resident serves calls"));
+  await podman.call("kill", "-s", "TERM", id);
+  expect(await podman.call("wait", id)).toBe("0");
+  await podman.call("rm", id);
+});
+
+describe.skipIf(cannotRun)("serve --host", () => {
+  /** Of a process namespace whose process 1 is in the machine: the host that a container sees. */
+  let host: Stage;
+  beforeAll(async () => {
+    if (!cannotRun) host = await openStage(room.machine);
+  });
+  afterAll(async () => await host?.[Symbol.asyncDispose]());
+
+  const PRIVILEGED = [
+    "podman",
+    "run",
+    "--rm",
+    "--read-only",
+    "--cgroups=enabled",
+    "--pids-limit=0",
+    "--network=none",
+    "--privileged",
+  ];
+  const SERVE = [IMAGE, "serve", "--workers=1", "--rehearsals=0"];
+  const status = async () => JSON.parse((await host.run([PROGRAM, "serve", "--status", "--json"])).stdout);
+
+  test("serves the host's calls as the host's program, until SIGTERM", async () => {
+    const serving = host.start([...PRIVILEGED, "--pid=host", ...SERVE, `--host=${PLUGINS}`]);
+    const { pid } = await untilTrue(status, ({ problem }) => problem === undefined);
+    expect((await host.run(["readlink", `/proc/${pid}/exe`])).stdout.trim()).toBe(PROGRAM);
+    const conf = JSON.stringify({ cniVersion: "1.0.0", name: "net", type: "loopback" });
+    const call = ["sh", "-c", `printf %s '${conf}' | CNI_COMMAND=VERSION ${PLUGINS}/loopback`];
+    const { served } = await status();
+    expect((await host.run(call)).stdout).toContain('"supportedVersions"');
+    expect((await status()).served).toBe(served + 1);
+    expect(await host.run(["kill", "-TERM", String(pid)])).toMatchObject({ code: 0 });
+    expect(await serving.exited).toBe(0);
+    expect((await host.run(call)).stdout).toContain('"supportedVersions"');
+    expect(await sh("ls /run/patchbay")).not.toContain("serve.sock");
+  });
+
+  test.each<[what: string, words: readonly string[], says: string]>([
+    ["without the host's processes", [...PRIVILEGED, ...SERVE, `--host=${PLUGINS}`], "hostPID: true"],
+    [
+      "where nothing is installed",
+      [...PRIVILEGED, "--pid=host", ...SERVE, "--host=/opt/none"],
+      "patchbay install /opt/none",
+    ],
+    [
+      "without privileges",
+      ["setpriv", "--bounding-set=-sys_admin", PATCHBAY, "serve", `--host=${PLUGINS}`],
+      "CAP_SYS_ADMIN",
+    ],
+  ])("%s it says what is missing", async (_, words, says) => {
+    const { code, stderr } = await host.run(words);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) });
+    expect(stderr).toStartWith("patchbay serve: ");
+  });
 });
 
 test.skipIf(cannotRun)("nothing of it runs any more", async () => {

@@ -1,0 +1,80 @@
+/** The manifests of release/image name what exists: the image, its programs, their commands, options and directories. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { version } from "../../package.json";
+import { DEFAULT_DIRECTORY, NAME } from "../../release/image/image.ts";
+import { ownCommands } from "../../src/runtime/cli/command-line.ts";
+import { parseArguments } from "../../src/runtime/cli/command.ts";
+
+const folder = resolve(import.meta.dir, "../../release/image");
+const manifests = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+
+interface Container {
+  name: string;
+  image: string;
+  command?: string[];
+  args?: string[];
+  volumeMounts?: { name: string; mountPath: string }[];
+  securityContext: { privileged?: boolean; readOnlyRootFilesystem?: boolean; allowPrivilegeEscalation?: boolean };
+}
+
+interface Pod {
+  hostPID?: boolean;
+  hostNetwork?: boolean;
+  initContainers?: Container[];
+  containers: Container[];
+  volumes?: { name: string; hostPath: { path: string } }[];
+}
+
+const read = (name: string) =>
+  Bun.YAML.parse(readFileSync(join(folder, name), "utf8")) as {
+    kind: string;
+    metadata: { namespace: string; name: string };
+    spec: { selector: { matchLabels: object }; template: { metadata: { labels: object }; spec: Pod } };
+  };
+
+test("there are three", () => {
+  expect(manifests.sort()).toEqual(["daemonset.yaml", "resident.yaml", "uninstall.yaml"]);
+});
+
+test.each(manifests)("%s", (name) => {
+  const { kind, metadata, spec } = read(name), pod = spec.template.spec;
+  expect({ kind, namespace: metadata.namespace }).toEqual({ kind: "DaemonSet", namespace: "kube-system" });
+  expect(spec.selector.matchLabels).toEqual(spec.template.metadata.labels);
+  expect(pod.hostNetwork).toBe(true);
+  for (const container of [...pod.initContainers ?? [], ...pod.containers]) {
+    expect(container.image).toBe(`${NAME}:${version}`);
+    expect(container.securityContext.readOnlyRootFilesystem).toBe(true);
+    expectRuns(container, pod);
+    const mounted = container.volumeMounts ?? [], volumes = pod.volumes ?? [];
+    for (const { name } of mounted) expect(volumes.map((volume) => volume.name)).toContain(name);
+  }
+});
+
+test("only the resident is privileged, and sees the node's processes", () => {
+  for (const name of manifests) {
+    const pod = read(name).spec.template.spec, isResident = name === "resident.yaml";
+    expect(pod.hostPID ?? false).toBe(isResident);
+    for (const { securityContext } of [...pod.initContainers ?? [], ...pod.containers]) {
+      expect(securityContext.privileged ?? false).toBe(isResident);
+      if (!isResident) expect(securityContext.allowPrivilegeEscalation).toBe(false);
+    }
+  }
+});
+
+/** The program's commands take these arguments, and what they name is mounted. */
+function expectRuns({ command, args, volumeMounts = [] }: Container, pod: Pod): void {
+  if (command !== undefined) {
+    return expect({ command, args }).toEqual({ command: ["/usr/bin/pause"], args: undefined });
+  }
+  const [name, ...words] = args!, { options, operandCount } = ownCommands[name!]!();
+  const given = parseArguments(words, options), [least, most] = operandCount;
+  expect(given.operands.length).toBeGreaterThanOrEqual(least);
+  expect(given.operands.length).toBeLessThanOrEqual(most);
+  for (const directory of given.operands) {
+    expect(directory).toBe(DEFAULT_DIRECTORY);
+    expect(volumeMounts.map(({ mountPath }) => mountPath)).toContain(directory);
+  }
+  expect({ entersHost: given.has("host") }).toEqual({ entersHost: pod.hostPID ?? false });
+}
