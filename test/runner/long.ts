@@ -16,7 +16,7 @@ const aside = [
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
   // How a directory is installed shows in runtime/cli/install-again.test.ts.
-  "test/release/image-podman.test.ts",
+  "test/release/image-engines.test.ts",
   "test/resident/soak.test.ts",
   // The unit tests once more, as the user nobody.
   "test/runner/unit.test.ts",

@@ -1,10 +1,11 @@
-/** What the container image does to a node, with podman in kubelet's place: it installs, uninstalls, and waits. */
+/** What the container image does to a node, with podman in kubelet's place: it installs, uninstalls, waits and serves. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
 import { makeImage, NAME } from "../../release/image/image.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
+import { Containerd } from "../support/engines/containerd.ts";
 import { EngineMachine, PLUGINS, PROGRAM } from "../support/engines/engine-machine.ts";
 import { Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
@@ -30,11 +31,11 @@ const CONFINED = [
 const on = (mount: string) => ["run", ...CONFINED, `--volume=${mount}`];
 const INSTALL = [...on(`${NODE}:/host/opt/cni/bin`), "--rm", IMAGE];
 
-let room: EngineMachine, podman: Podman, builds: string;
+let room: EngineMachine, podman: Podman, builds: string, archive: string;
 beforeAll(async () => {
   builds = mkdtempSync(`${tmpdir()}/image-`);
   writeOtherBuild(`${builds}/patchbay`, 1);
-  const archive = makeImage({
+  archive = makeImage({
     // What is for arm64 does not run here.
     programs: { x64: PATCHBAY, arm64: import.meta.path },
     compile: (name) => compileNative(name, "x64"),
@@ -229,4 +230,12 @@ describe.skipIf(cannotRun)("serve --host", () => {
 
 test.skipIf(cannotRun)("nothing of it runs any more", async () => {
   expect(await settled(() => podman.left())).toEqual([]);
+});
+
+test.skipIf(cannotRun)("containerd imports it by the name that the manifests have", async () => {
+  await using other = await EngineMachine.open();
+  const containerd = await Containerd.open(other);
+  await containerd.call("images", "import", archive);
+  expect(await containerd.call("images", "ls", "-q")).toBe(IMAGE);
+  expect(await containerd.call("images", "check", "-q")).toBe(IMAGE);
 });
