@@ -50,8 +50,7 @@ export function replaceWithHardLink(path: string, existing: string): void {
   removeFile(temporary);
   check("link", c().link(cString(existing), cString(temporary)), temporary);
   rename(temporary, path);
-  // When both are names of one file already, rename(2) leaves both.
-  removeFile(temporary);
+  removeFile(temporary); // When both were names of one file, rename(2) has left both.
 }
 
 /** What processes that were killed here have left of these names. */
