@@ -4,8 +4,10 @@
  */
 import type { Pointer } from "bun:ffi";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
-import { cString, fromUtf8, libc, utf8 } from "./libc.ts";
+import { bindLater, cString, fromUtf8, LIBDL, utf8 } from "./libc.ts";
 import { read, toArrayBuffer } from "./native.ts";
+
+const dl = bindLater({ dlsym: { args: ["ptr", "ptr"], returns: "ptr" } }, LIBDL);
 
 let callers: { block: Uint8Array; variables: ReadonlyMap<string, string> } | undefined;
 
@@ -57,7 +59,7 @@ export function environmentForChild(variables: Readonly<Record<string, string>> 
 
 /** environ(7): the kernel places the entries one after another, in the order of their pointers. */
 function blockOnTheStack(): Uint8Array | undefined {
-  const environ = libc.dlsym(null, cString("environ"));
+  const environ = dl().dlsym(null, cString("environ"));
   const entries = environ === null ? 0 : read.ptr(environ, 0);
   if (entries === 0) return undefined;
   const first = read.ptr(entries as Pointer, 0);

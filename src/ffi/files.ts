@@ -20,6 +20,7 @@ import {
 } from "./errno.ts";
 import { bind, bindLater, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
+import { getdents64, statx } from "./system-calls.ts";
 
 // open(2) on Linux, asm-generic/fcntl.h; O_DIRECTORY and O_NOFOLLOW differ on arm64.
 const arm = process.arch === "arm64";
@@ -251,7 +252,6 @@ const rare = bindLater({
   fsync: { args: ["i32"], returns: "i32" },
   ftruncate: { args: ["i32", FFIType.i64_fast], returns: "i32" },
   rmdir: { args: ["ptr"], returns: "i32" },
-  getdents64: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
 });
 
 export function truncateFile(fd: number, length: number, subject?: string): void {
@@ -303,7 +303,7 @@ export function entriesIn(path: string): DirectoryEntry[] {
     const buffer = new Uint8Array(32768);
     const view = new DataView(buffer.buffer);
     for (;;) {
-      const length = Number(rare().getdents64(fd, buffer, buffer.length));
+      const length = getdents64(fd, buffer);
       // Removed since it was opened, so it was empty.
       if (length === 0 || (length < 0 && lastErrno() === ENOENT)) return entries;
       check("getdents64", length, path);
@@ -345,7 +345,7 @@ export interface FileIdentity {
 
 /** stat(2) of an open descriptor or an absolute path. */
 export function identify(target: number | string, followLinks = true): FileIdentity {
-  const view = statx(target, followLinks);
+  const view = statusOf(target, followLinks);
   return {
     links: view.getUint32(16, true),
     uid: view.getUint32(20, true),
@@ -363,7 +363,7 @@ function idIn(view: DataView): string {
 
 /** Which directory it is, and by which mount: a bind mount of the same directory is another place (Linux 5.8). */
 export function placeOf(path: string): string {
-  const view = statx(path, true, STATX_BASIC_STATS | STATX_MNT_ID);
+  const view = statusOf(path, true, STATX_BASIC_STATS | STATX_MNT_ID);
   return `${idIn(view)}:${u64(view, 144)}`;
 }
 
@@ -409,13 +409,13 @@ function u64(view: DataView, at: number): number {
 }
 
 /** struct statx, linux/stat.h */
-function statx(target: number | string, followLinks: boolean, wanted = STATX_BASIC_STATS): DataView {
+function statusOf(target: number | string, followLinks: boolean, wanted = STATX_BASIC_STATS): DataView {
   const buffer = new Uint8Array(256);
   const byPath = typeof target === "string";
   const flags = byPath ? (followLinks ? 0 : 0x100) : 0x1000; // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
   check(
     "stat",
-    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, wanted, buffer),
+    statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, wanted, buffer),
     byPath ? target : `descriptor ${target}`,
   );
   return new DataView(buffer.buffer);

@@ -1,7 +1,8 @@
 /** Programs in PATH. Found with statx(2) alone: a plugin looks for one in most calls, and does not run it. */
 import { EACCES, ELOOP, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
 import { variable } from "./environment.ts";
-import { cString, lastErrno, libc } from "./libc.ts";
+import { cString, lastErrno } from "./libc.ts";
+import { statx } from "./system-calls.ts";
 
 /** The first regular file of that name in PATH, as execvp(3) finds it, or undefined. */
 export function findInPath(name: string): string | undefined {
@@ -21,7 +22,7 @@ export function findInPath(name: string): string | undefined {
 export function fileId(path: string): string | undefined {
   const AT_FDCWD = -100, STATX_TYPE = 0x1, STATX_INO = 0x100, S_IFMT = 0o170000, S_IFREG = 0o100000;
   const buffer = new Uint8Array(256);
-  if (libc.statx(AT_FDCWD, cString(path), 0, STATX_TYPE | STATX_INO, buffer) < 0) {
+  if (statx(AT_FDCWD, cString(path), 0, STATX_TYPE | STATX_INO, buffer) < 0) {
     const errno = lastErrno();
     if (errno === ENOENT || errno === ENOTDIR || errno === EACCES || errno === ELOOP) return undefined;
     throw new SyscallError("statx", errno, path);

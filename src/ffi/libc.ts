@@ -1,7 +1,8 @@
 /**
  * The C library functions this program calls, and the rules for calling them.
  *
- * Each row is a function of section 2 or 3 of the manual pages, under its own name. Only functions that
+ * Each row is a function of section 2 or 3 of the manual pages, under its own name, that glibc 2.17 has; what is newer is
+ * in system-calls.ts. Only functions that
  * a plain ADD or DEL calls belong here, because every row is bound when the table is loaded (about 3 µs each);
  * rarer functions are bound where they are used, through `bindLater`.
  *
@@ -12,11 +13,13 @@ import type { FFIFunction, Pointer } from "bun:ffi";
 import { EINTR, EINVAL, SyscallError } from "./errno.ts";
 import { dlopen, FFIType, read } from "./native.ts";
 
+/** musl takes each of these names for itself. */
 const LIBC = "libc.so.6";
+/** Where functions are that glibc has in libc.so.6 since 2.34 alone. The runtime has loaded both. */
+export const LIBDL = "libdl.so.2", LIBPTHREAD = "libpthread.so.0";
 
 const { symbols } = dlopen(LIBC, {
   __errno_location: { args: [], returns: "ptr" },
-  dlsym: { args: ["ptr", "ptr"], returns: "ptr" },
   _exit: { args: ["i32"], returns: "void" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
@@ -31,7 +34,6 @@ const { symbols } = dlopen(LIBC, {
   mmap: { args: ["ptr", "usize", "i32", "i32", "i32", FFIType.i64_fast], returns: "ptr" },
   munmap: { args: ["ptr", "usize"], returns: "i32" },
   fstatfs: { args: ["i32", "ptr"], returns: "i32" },
-  statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },
   ioctl: { args: ["i32", FFIType.u64_fast, "ptr"], returns: "i32" },
   setns: { args: ["i32", "i32"], returns: "i32" },
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
@@ -42,7 +44,6 @@ const { symbols } = dlopen(LIBC, {
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   sendto: { args: ["i32", "ptr", "usize", "i32", "ptr", "u32"], returns: FFIType.i64_fast },
   recvfrom: { args: ["i32", "ptr", "usize", "i32", "ptr", "ptr"], returns: FFIType.i64_fast },
-  getrandom: { args: ["ptr", "usize", "u32"], returns: FFIType.i64_fast },
   poll: { args: ["ptr", FFIType.u64_fast, "i32"], returns: "i32" },
 });
 
@@ -78,9 +79,9 @@ export function bind<T extends Record<string, FFIFunction>>(table: T, library = 
 }
 
 /** The same once, when they are first asked for. */
-export function bindLater<T extends Record<string, FFIFunction>>(table: T): () => ReturnType<typeof bind<T>> {
+export function bindLater<T extends Record<string, FFIFunction>>(table: T, library = LIBC) {
   let bound: ReturnType<typeof bind<T>> | undefined;
-  return () => bound ??= bind(table);
+  return () => bound ??= bind(table, library);
 }
 
 const encoder = new TextEncoder();

@@ -7,8 +7,9 @@
  */
 import type { Pointer } from "bun:ffi";
 import { EINVAL, SyscallError } from "./errno.ts";
-import { bind, bindLater, check, cString, lastErrno, libc } from "./libc.ts";
+import { bind, check, cString, lastErrno, libc } from "./libc.ts";
 import { FFIType, ptr, toArrayBuffer } from "./native.ts";
+import { memfd_create } from "./system-calls.ts";
 
 /** Allocates the file's first `sizeBytes` on disk, so that no store into them can fail. */
 export function allocateOnDisk(fd: number, sizeBytes: number, subject: string): void {
@@ -38,13 +39,9 @@ export function unmap(buffer: ArrayBuffer): void {
 
 const MFD_CLOEXEC = 1, MFD_EXEC = 0x10;
 
-const c = bindLater({
-  memfd_create: { args: ["ptr", "u32"], returns: "i32" },
-});
-
 /** A file in memory, without a name. Negative when there can be none; then `lastErrno` says why. */
 export function memoryFile(name: string, isProgram = false): number {
-  const { memfd_create } = c(), text = cString(name);
+  const text = cString(name);
   const fd = memfd_create(text, isProgram ? MFD_CLOEXEC | MFD_EXEC : MFD_CLOEXEC);
   // Kernels before 6.3 do not know MFD_EXEC; all their memory files are executable.
   return fd < 0 && isProgram && lastErrno() === EINVAL ? memfd_create(text, MFD_CLOEXEC) : fd;

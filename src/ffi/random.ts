@@ -1,11 +1,12 @@
 /** Random values from getrandom(2): the first use of `Math` costs a process more than this call. */
 import { formatMac } from "../net/mac.ts";
-import { libc, retrying } from "./libc.ts";
+import { retrying } from "./libc.ts";
+import { getrandom } from "./system-calls.ts";
 
 /** At most 256, which getrandom(2) never delivers in parts. */
 export function randomBytes(count: number): Uint8Array {
   const bytes = new Uint8Array(count);
-  retrying("getrandom", () => Number(libc.getrandom(bytes, count, 0)));
+  retrying("getrandom", () => getrandom(bytes, count));
   return bytes;
 }
 

@@ -6,7 +6,7 @@
  * signal blocked can rely on this.
  */
 import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
-import { bind, bindLater, check, fromUtf8, lastErrno, libc } from "./libc.ts";
+import { bind, bindLater, check, fromUtf8, lastErrno, libc, LIBPTHREAD } from "./libc.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
 import { FFIType } from "./native.ts";
 
@@ -18,10 +18,10 @@ const SFD_NONBLOCK = 0o4000, SFD_CLOEXEC = 0o2000000;
 const SIGINFO_BYTES = 128;
 
 const c = bindLater({
-  pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   signalfd: { args: ["i32", "ptr", "i32"], returns: "i32" },
   kill: { args: ["i32", "i32"], returns: "i32" },
 });
+const threads = bindLater({ pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" } }, LIBPTHREAD);
 
 /** sigset_t */
 function setOf(signals: readonly number[]): BigUint64Array {
@@ -61,19 +61,19 @@ function isIn(
 }
 
 export function blockSignals(signals: readonly number[]): void {
-  const errno = c().pthread_sigmask(SIG_BLOCK, setOf(signals), null);
+  const errno = threads().pthread_sigmask(SIG_BLOCK, setOf(signals), null);
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
 }
 
 /** For this thread, which they end as always: none that begins from now on may count on them being blocked. */
 export function unblockSignals(signals: readonly number[]): void {
-  const errno = c().pthread_sigmask(SIG_UNBLOCK, setOf(signals), null);
+  const errno = threads().pthread_sigmask(SIG_UNBLOCK, setOf(signals), null);
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
 }
 
 /** Those of the signals that are blocked. */
 export function blockedAmong(signals: readonly number[]): number[] {
-  const blocked = new BigUint64Array(16), errno = c().pthread_sigmask(SIG_BLOCK, null, blocked);
+  const blocked = new BigUint64Array(16), errno = threads().pthread_sigmask(SIG_BLOCK, null, blocked);
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
   return signals.filter((signal) => (blocked[0]! & setOf([signal])[0]!) !== 0n);
 }
