@@ -12,7 +12,7 @@ import { VALID_ATTACHMENTS, validAttachmentsIn } from "../cni/valid-attachments.
 import { compareVersions, configVersion } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { inScene, isTracing } from "../contract/trace.ts";
-import { EACCES, EPERM, isErrno, SyscallError } from "../ffi/errno.ts";
+import { EACCES, ENOSYS, EPERM, EROFS, isErrno, SyscallError } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
 import { ENTERING, isNetnsGone } from "../ffi/netns.ts";
 import { warn } from "../ffi/warn.ts";
@@ -185,14 +185,24 @@ function asCniError(error: unknown): CniError {
   return new CniError(code, (error as Error).message, details, { cause: error });
 }
 
-/** What the kernel does not permit needs root. */
+/** What the kernel does not permit needs root, unless a filter forbids it to root, too. */
 function nextStepAfter(error: unknown): string {
-  if (!isErrno(error, EPERM, EACCES) && !isNetlinkError(error, EPERM, EACCES)) {
+  if (isErrno(error, EROFS) && !error.subject.startsWith("/proc/")) return READ_ONLY;
+  const isMissing = isErrno(error, ENOSYS);
+  if (!isMissing && !isErrno(error, EPERM, EACCES) && !isNetlinkError(error, EPERM, EACCES)) {
     return error instanceof Error && error.cause !== undefined ? nextStepAfter(error.cause) : "";
   }
-  const { missingPrivileges, NEEDED_TO_ENTER } = require(
+  const { isFiltered, missingPrivileges, NEEDED_TO_ENTER } = require(
     "../ffi/capabilities.ts",
   ) as typeof import("../ffi/capabilities.ts");
-  const mayNotEnter = isErrno(error, EPERM) && error.call === ENTERING;
-  return missingPrivileges() ?? (mayNotEnter ? NEEDED_TO_ENTER : "");
+  if (isMissing) return isFiltered() ? FILTERED : TOO_OLD;
+  const missing = missingPrivileges();
+  if (missing !== undefined) return missing;
+  if (isErrno(error, EPERM) && isFiltered()) return FILTERED;
+  return isErrno(error, EPERM) && error.call === ENTERING ? NEEDED_TO_ENTER : "";
 }
+
+const READ_ONLY =
+  "/run and /var/lib/cni must be writable; PATCHBAY_STATE_DIR and host-local's dataDir name other places";
+const FILTERED = "this process has a filter of system calls (seccomp), which may forbid this one";
+const TOO_OLD = "the kernel has no such system call: docs/hosts.md says which Linux is needed";

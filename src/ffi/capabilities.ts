@@ -20,6 +20,11 @@ export function missingPrivileges(): string | undefined {
   return `this needs root, or a user namespace of its own: uid ${uid} has not ${missing.join(" and ")}`;
 }
 
+/** Whether whoever started this process has restricted its system calls (seccomp(2)). */
+export function isFiltered(): boolean {
+  return (readTextFile("/proc/self/status") ?? "").includes("\nSeccomp:\t2\n");
+}
+
 /** For a process that has what is needed in its own user namespace only (setns(2)). */
 export const NEEDED_TO_ENTER =
   "entering a network namespace needs CAP_SYS_ADMIN in the user namespace that owns it, which this process has not";

@@ -95,6 +95,28 @@ static _Noreturn void fail(const char *what, const char *path) {
   leave(127);
 }
 
+/* The program does not run on this host. Engines and podman get that in the words of their protocols, with the code of an
+ * I/O failure. No text contains what JSON would have to quote. */
+static _Noreturn void refuse(const struct call *call, const char *what, const char *path, const char *remedy) {
+  int is_netavark = call->argument_count > 0 && is_same(base_name(call->arguments[0]), "netavark");
+  if (!is_netavark && (call->argument_count > 1 || *value_of(call, "CNI_COMMAND") == 0)) {
+    write_text(2, "patchbay: ");
+    write_text(2, what);
+    write_text(2, path);
+    write_text(2, "; ");
+    write_text(2, remedy);
+    write_text(2, "\n");
+    leave(1);
+  }
+  write_text(1, is_netavark ? "{\"error\":\"" : "{\"cniVersion\":\"1.1.0\",\"code\":5,\"msg\":\"");
+  write_text(1, what);
+  write_text(1, path);
+  write_text(1, is_netavark ? "; " : "\",\"details\":\"");
+  write_text(1, remedy);
+  write_text(1, "\"}\n");
+  leave(1);
+}
+
 static unsigned long page_down(unsigned long address, unsigned long page) { return address & ~(page - 1); }
 static unsigned long page_up(unsigned long address, unsigned long page) { return page_down(address + page - 1, page); }
 
@@ -108,14 +130,28 @@ static char *map(void *address, unsigned long length, int protection, int flags,
   return (char *)mapped;
 }
 
+/* Whether calls of the C library can be compiled (bun:ffi): SELinux without execmem, PR_SET_MDWE and filters of system
+ * calls forbid it. */
+static int may_write_what_it_executes(unsigned long page) {
+  int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+  long mapped = CALL(mmap, 0, page, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == -EACCES || mapped == -EPERM) return 0;
+  if (mapped > 0 || mapped <= -4096) CALL2(munmap, mapped, page);
+  return 1;
+}
+
 /* Maps the dynamic loader as the kernel does, and returns where its entry is. */
-static unsigned long map_loader(const char *path, unsigned long page, char **base) {
+static unsigned long map_loader(const struct call *call, const char *path, unsigned long page, char **base) {
   struct {
     Elf64_Ehdr header;
     char more[4096];
   } head;
   int fd = CALL4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  long length = fd < 0 ? fd : CALL4(pread64, fd, &head, sizeof head, 0);
+  if (fd < 0) {
+    refuse(call, "this host has no dynamic loader ", path,
+           "install the C library that it belongs to, or the build of patchbay for the one that the host has (docs/hosts.md)");
+  }
+  long length = CALL4(pread64, fd, &head, sizeof head, 0);
   if (length < (long)sizeof head.header) fail("cannot read the dynamic loader ", path);
   const Elf64_Phdr *segments = (const Elf64_Phdr *)((char *)&head + head.header.e_phoff);
   if (head.header.e_phoff + head.header.e_phnum * sizeof *segments > (unsigned long)length) {
@@ -202,11 +238,19 @@ struct jump {
   unsigned long to;
 };
 
-static struct jump become_runtime(struct start *start) {
+static struct jump become_runtime(const struct call *call, struct start *start) {
   unsigned long page = auxiliary_value(start, AT_PAGESZ), load_bias;
+  /* The runtime reads its own file there. */
+  if (CALL(faccessat, AT_FDCWD, "/proc/self/exe", 0, 0, 0, 0) == -ENOENT) {
+    refuse(call, "/proc is not mounted here", "", "mount it: mount -t proc proc /proc");
+  }
+  if (!may_write_what_it_executes(page)) {
+    refuse(call, "memory that is writable and executable is forbidden here", "",
+           "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)");
+  }
   const char *path = restore_header(start, page, &load_bias);
   char *base;
-  unsigned long entry = map_loader(path, page, &base);
+  unsigned long entry = map_loader(call, path, page, &base);
   unsigned long *at_base = auxiliary(start, AT_BASE), *at_entry = auxiliary(start, AT_ENTRY);
   if (at_base == 0 || at_entry == 0) fail("the kernel gave no auxiliary vector", "");
   *at_base = (unsigned long)base;
@@ -232,7 +276,7 @@ __attribute__((used)) struct jump enter(long *stack) {
   if (how == AGAIN) undo_in_child(&call, offset);
   if (may_take_back(&start)) block_interruptions();
   take_name(&start);
-  return become_runtime(&start);
+  return become_runtime(&call, &start);
 }
 
 /* The kernel's stack pointer is the argument; the answer is the stack and the address to go on with. */

@@ -70,7 +70,7 @@ test("one that is not there yet is not made, and another below it neither", asyn
   expect(await machine.run([PATCHBAY, "status", "n"], { env })).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
-      'cannot use state directory "/run/one/two": open /run/one: read-only file system\n  ',
+      'cannot use state directory "/run/one/two": open /run/one: read-only file system; /run and /var/lib/cni must be writable',
     ),
   });
 });

@@ -1,0 +1,111 @@
+/**
+ * A host whose file system is read-only but for /run and /var, as image-based distributions have it: the program does all
+ * that it does elsewhere. Where one of these two is read-only, the error names what must be writable.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
+
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipMasq: true, ipMasqBackend: "nftables", ipam };
+const chain = [
+  bridge,
+  { type: "portmap", backend: "nftables", capabilities: { portMappings: true } },
+  { type: "firewall", backend: "nftables" },
+  { type: "tuning", sysctl: { "net.ipv4.conf.eth0.arp_notify": "1" } },
+];
+
+let networks: string;
+beforeAll(() => {
+  networks = mkdtempSync(`${tmpdir()}/read-only-`);
+  writeFileSync(`${networks}/n.conflist`, JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins: chain }));
+});
+afterAll(() => rmSync(networks, { recursive: true }));
+
+/** /run and /var/lib are the machine's own. */
+async function makeReadOnly(machine: Machine): Promise<void> {
+  await machine.sh("mount -o remount,ro,bind /; mount -t tmpfs none /tmp");
+  await machine.sh("for path in / /usr /opt /etc; do test ! -w $path; done");
+}
+
+test.each([false, true])("ADD, CHECK, GC and DEL of a chain; through a resident: %p", async (isServed) => {
+  await using machine = await openMachine();
+  const env = { NETCONFPATH: "/run/networks" };
+  await machine.sh(`mkdir /run/networks; cp ${networks}/n.conflist /run/networks`);
+  await makeReadOnly(machine);
+  const resident = isServed ? await startResident(machine) : undefined;
+  try {
+    const run = async (...words: string[]) => {
+      const outcome = await machine.run([PATCHBAY, ...words], { env });
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+      return outcome.stdout;
+    };
+    await machine.container("web");
+    await run("add", "n", "web", "--ports", "8080:80");
+    await run("del", "n", "web");
+    const moment = await quietMoment(machine);
+    await run("add", "n", "web", "--ports", "8080:80");
+    expect(await machine.sh("nft list ruleset")).toContain("8080");
+    await run("check", "n", "web");
+    await run("gc", "n", "--gone");
+    expect(await machine.sh("ip -br link show type veth")).not.toBe("");
+    await run("del", "n", "web");
+    expect(await leftSince(moment, machine, new RegExp(SOCKET))).toEqual([]);
+  } finally {
+    resident?.kill("SIGKILL");
+    await resident?.exited;
+  }
+});
+
+test("install into such a file system fails with the directory and the reason, and puts the program into a writable one", async () => {
+  await using machine = await openMachine();
+  await makeReadOnly(machine);
+  for (const directory of ["/opt/cni-of-tests/bin", "/usr/lib"]) {
+    const { code, stdout, stderr } = await machine.run([PATCHBAY, "install", directory]);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toStartWith("patchbay install: ");
+    expect(stderr).toContain(directory.slice(0, 8));
+    expect(stderr).toEndWith("read-only file system\n");
+  }
+  const directory = "/var/lib/cni/bin";
+  const installed = await machine.run([PATCHBAY, "install", "--no-resident", directory]);
+  expect(installed).toMatchObject({ code: 0, stderr: "" });
+  const container = await machine.container(), conf = { cniVersion: "1.1.0", name: "n", ...bridge };
+  for (const command of ["ADD", "DEL"]) {
+    expect((await cni(machine, directory, { plugin: "bridge", command, conf, container })).code).toBe(0);
+  }
+});
+
+test.each([
+  [
+    "/run",
+    'cannot use state directory "/run/patchbay/n": ',
+    "mount --rbind /run /run; mount -o remount,ro,bind /run",
+  ],
+  ["/var/lib", "mkdir /var/lib/cni", "mount -t tmpfs -o ro none /var/lib"],
+])("%s is read-only, too: ADD says what must be writable, and makes nothing", async (_path, reason, script) => {
+  await using machine = await openMachine();
+  const container = await machine.container(), before = await quietMoment(machine);
+  await machine.sh(script);
+  const call = { plugin: "bridge", conf: { cniVersion: "1.1.0", name: "n", ...bridge }, container };
+  const { code, json } = await cni(machine, patchbayPlugins(), { ...call, command: "ADD" });
+  expect([code, json.code, json.msg]).toEqual([1, 5, expect.stringContaining(reason)]);
+  expect(json.msg).toEndWith(": read-only file system");
+  expect(json.details).toBe(
+    "/run and /var/lib/cni must be writable; PATCHBAY_STATE_DIR and host-local's dataDir name other places",
+  );
+  expect((await leftSince(before, machine)).filter((line) => !/ledger|\/run\/patchbay/.test(line))).toEqual([]);
+  // Other places do.
+  const elsewhere = await machine.sh("mktemp -d"),
+    other = { ...bridge, ipam: { ...ipam, dataDir: elsewhere.trim() } };
+  const conf = { cniVersion: "1.1.0", name: "n", ...other },
+    env = { PATCHBAY_STATE_DIR: `${elsewhere.trim()}/state` };
+  for (const command of ["ADD", "DEL"]) {
+    expect((await cni(machine, patchbayPlugins(), { ...call, conf, env, command })).code).toBe(0);
+  }
+  await machine.sh(`rm -r ${elsewhere}`);
+});
