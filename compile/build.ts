@@ -34,7 +34,7 @@ export const flags = [
   "--no-compile-autoload-package-json",
 ];
 
-/** For another processor than this machine's, with the executable that compile/setup.mjs has fetched. */
+/** For another processor or C library than this machine's, with the executable that compile/setup.mjs has fetched. */
 function targetFlags(architecture: Architecture): string[] {
   if (architecture === process.arch) return ["--target=bun"];
   return [
@@ -212,15 +212,20 @@ function loadingOrder(roots: readonly string[], imports: Imports): string[] {
   return order;
 }
 
-const architectureNames = Object.keys(architectures).join(" or ");
+const architectureNames = Object.keys(architectures).join(", ");
 
 const tool = defineTool({
   name: "build",
   call: "npx bun compile/build.ts",
   about: "Builds the program. `npm run build` also fetches what that needs, and writes down what it was built from.",
   options: {
-    arch: { type: "string", value: "NAME", default: "x64", about: `for this processor: ${architectureNames}` },
-    out: { type: "string", value: "DIR", about: "where the program goes, instead of dist or dist/arm64" },
+    arch: {
+      type: "string",
+      value: "NAME",
+      default: "x64",
+      about: `for this processor and C library: ${architectureNames}`,
+    },
+    out: { type: "string", value: "DIR", about: "where the program goes, instead of dist or its folder there" },
   },
   needs: "packages",
   begin({ values: { arch, out } }) {

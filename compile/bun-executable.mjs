@@ -1,5 +1,5 @@
 /**
- * Bun's executable for another processor, which becomes part of the program that is built for it: from its npm package,
+ * Bun's executable for another processor or C library, which becomes part of the program that is built for it: from its npm package,
  * as package-lock.json has it, kept in `.cache`. Fetched once; later builds need no network.
  */
 import { spawnSync } from "node:child_process";

@@ -1,8 +1,8 @@
 /**
  * Prepares a fresh Debian machine: npm packages, Debian packages, the built program. Runs on plain Node.js, because a
  * fresh machine has nothing else. Does only what is missing, so the second time it takes a moment and no network.
- * `node compile/setup.mjs --help` says how much of it can be asked for. For arm64 it builds into `dist/arm64`, and
- * fetches what only that build needs.
+ * `node compile/setup.mjs --help` says how much of it can be asked for. For arm64 and musl it builds into a folder of
+ * `dist`, and fetches what only that build needs.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -32,7 +32,8 @@ export async function setUp(upTo = "all", architecture = DEFAULT_ARCHITECTURE) {
   await installNpmPackages();
   if (upTo === "packages") return;
   const packages = readJson("compile/debian-packages.json");
-  const builds = packages.filter((one) => one.builds === architecture);
+  const { processor } = readJson("compile/architectures.json")[architecture];
+  const builds = packages.filter((one) => one.builds === processor);
   await installDebianPackages(upTo === "build" ? builds : [...builds, ...packages.filter((one) => !one.builds)]);
   if (upTo === "tools") return;
   if (architecture !== DEFAULT_ARCHITECTURE && !existsSync(bunExecutable(architecture))) {
@@ -229,7 +230,9 @@ const tool = {
   build     npm packages and the Debian packages of the build, and always builds: npm run build
   all       npm and Debian packages, and builds unless that is done (the default)`,
   words: "[packages|tools|build|all]",
-  options: { arch: { type: "string", value: "NAME", about: "builds for this processor: x64 or arm64" } },
+  options: {
+    arch: { type: "string", value: "NAME", about: "builds for this processor and C library: x64, arm64 or x64-musl" },
+  },
 };
 
 async function main(argv) {
@@ -238,7 +241,7 @@ async function main(argv) {
   const { values: { arch }, positionals: [upTo, ...others] } = given;
   const known = Object.keys(readJson("compile/architectures.json"));
   if (arch !== undefined && !known.includes(arch)) {
-    throw new Refused(`there is no build for ${arch}; --arch takes ${known.join(" or ")}`);
+    throw new Refused(`there is no build for ${arch}; --arch takes ${known.join(", ")}`);
   }
   const unknown = upTo === undefined || ["packages", "tools", "build", "all"].includes(upTo) ? others : [upTo];
   if (unknown.length > 0) throw new Refused(`Unexpected argument '${unknown[0]}'; --help says what there is`);

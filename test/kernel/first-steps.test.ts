@@ -6,13 +6,14 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Elf, PT_INTERP, PT_LOAD } from "../../compile/elf.ts";
+import { Elf, PT_LOAD } from "../../compile/elf.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
 import { ping } from "../support/traffic.ts";
+import { withoutFirstCode } from "../support/without-first-code.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-first-steps-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -48,14 +49,10 @@ test("the program is for this processor, and can be mapped with the largest of i
 });
 
 test("the runtime takes the bytecode, on whatever processor it was compiled", async () => {
-  const program = new Elf(readFileSync(PATCHBAY)), { segments } = program;
-  // Without our first code, which hides the variable (`parameters` in src/native/entry.c).
-  const { offset } = segments.findLast(({ type }) => type === PT_LOAD)!;
-  program.entry = program.u64(offset + 8);
-  program.view.setUint32(segments[program.u64(offset + 16)]!.at, PT_INTERP, true);
   await using machine = await openMachine();
   const path = join(directory, "patchbay");
-  writeFileSync(path, program.bytes, { mode: 0o755 });
+  // The first code hides the variable.
+  writeFileSync(path, withoutFirstCode(PATCHBAY), { mode: 0o755 });
   const { stdout, stderr } = await machine.run([path, "version"], { env: { BUN_JSC_verboseDiskCache: "1" } });
   expect(stdout).toStartWith("patchbay ");
   expect(stderr).toContain("Cache hit for sourceCode");

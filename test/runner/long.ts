@@ -17,6 +17,9 @@ const aside = [
   "test/differential/turns.test.ts",
   // How a directory is installed shows in runtime/cli/install-again.test.ts.
   "test/release/image-engines.test.ts",
+  // They fetch root directories of other hosts, 150 MB.
+  "test/hosts/debian.test.ts",
+  "test/hosts/musl.test.ts",
   "test/resident/soak.test.ts",
   // The unit tests once more, as the user nobody.
   "test/runner/unit.test.ts",
