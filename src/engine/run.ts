@@ -196,10 +196,10 @@ function nextStepAfter(error: unknown): string {
     "../ffi/capabilities.ts",
   ) as typeof import("../ffi/capabilities.ts");
   if (isMissing) return isFiltered() ? FILTERED : TOO_OLD;
-  const missing = missingPrivileges();
-  if (missing !== undefined) return missing;
-  if (isErrno(error, EPERM) && isFiltered()) return FILTERED;
-  return isErrno(error, EPERM) && error.call === ENTERING ? NEEDED_TO_ENTER : "";
+  const reasons: string[] = [];
+  if (isErrno(error, EPERM) && isFiltered()) reasons.push(FILTERED);
+  if (isErrno(error, EPERM) && error.call === ENTERING) reasons.push(NEEDED_TO_ENTER);
+  return missingPrivileges() ?? reasons.join("; or ");
 }
 
 const READ_ONLY =

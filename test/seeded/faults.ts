@@ -457,6 +457,20 @@ const system: Fault[] = [
   },
   {
     file: "src/native/entry.c",
+    find: "if (mapped == -EACCES || mapped == -EPERM) return 0;",
+    replace: "if (mapped == -EACCES && mapped == -EPERM) return 0;",
+    tests: ["test/hosts/confined.test.ts"],
+    named: "against writable and executable memory",
+  },
+  {
+    file: "src/native/entry.c",
+    find: '"/proc/self/exe", 0, 0, 0, 0) == -ENOENT',
+    replace: '"/proc/self/exe", 0, 0, 0, 0) == -EPERM',
+    tests: ["test/hosts/confined.test.ts"],
+    named: "no /proc",
+  },
+  {
+    file: "src/native/entry.c",
     find: "if (action.sa_handler != SIG_IGN)",
     replace: "",
     tests: ["test/runtime/cli/interrupted-add.test.ts"],
@@ -1693,10 +1707,24 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/run.ts",
-    find: "return missingPrivileges() ?? (",
-    replace: 'return (missingPrivileges() === "" ? "root" : "") || (',
+    find: "return missingPrivileges() ?? reasons",
+    replace: 'return (missingPrivileges() === "" ? "root" : "") || reasons',
     tests: ["test/kernel/status.test.ts"],
     named: "says that it is missing",
+  },
+  {
+    file: "src/engine/run.ts",
+    find: "if (isMissing) return isFiltered() ? FILTERED : TOO_OLD;",
+    replace: "if (isMissing) return isFiltered() ? TOO_OLD : FILTERED;",
+    tests: ["test/hosts/confined.test.ts"],
+    named: "a filter that refuses",
+  },
+  {
+    file: "src/engine/run.ts",
+    find: "return READ_ONLY;",
+    replace: 'return "";',
+    tests: ["test/hosts/read-only.test.ts"],
+    named: "is read-only, too",
   },
   {
     file: "src/engine/verbs/add.ts",
