@@ -2,7 +2,8 @@
  *
  * - removes the variables that the embedded runtime would obey, and refuses to run setuid (hide_variables, is_setuid);
  * - hands the call to the resident if one serves calls like this one (launch.h);
- * - otherwise becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
+ * - otherwise says what this host lacks, if the runtime cannot run here (refuse);
+ * - or becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
  *
  * compile/entry.ts puts it into the finished file, fills `parameters`, and turns the program header that names the loader
  * (PT_INTERP) into one that the kernel skips. See elf(5), ld.so(8), getauxval(3), and the ABI of each processor for the
