@@ -26,7 +26,7 @@ import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
 import type { Host } from "../../contract/host.ts";
-import { aliasFor, isVlanGateway, ownAddress, whyOthers } from "./shared/host-link.ts";
+import { aliasFor, isVlanGateway, keepAddress, whyOthers } from "./shared/host-link.ts";
 import { requireUsableMtu } from "./shared/usable.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
@@ -87,7 +87,7 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
   refuse(advertisements(link.name));
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
-  if (created) setLink(host.route, link, { ...ownAddress(link), alias: aliasFor(spec.network) });
+  if (created) keepAddress(link, host, aliasFor(spec.network));
   return link;
 }
 

@@ -12,7 +12,7 @@ import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts"
 import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { formatPrefix, isV6, parsePrefix } from "../../net/address.ts";
-import { ownAddress } from "../link/shared/host-link.ts";
+import { keepAddress } from "../link/shared/host-link.ts";
 import { accepted, refuse } from "../link/shared/refusals.ts";
 import { ensureSysctl, hostSysctls, isSpare, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge.ts";
 import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/failure.ts";
@@ -135,7 +135,7 @@ function create(spec: PodmanBridgeSpec, host: Host): Made {
     const link = getLink(host.route, name)!;
     for (const gateway of spec.gateways) addGateway(link, gateway, host);
     setLink(host.route, link, { up: true });
-    setLink(host.route, link, ownAddress(link));
+    keepAddress(link, host);
     return { isCreated: true };
   } catch (error) {
     undoAfter(error, () => delLink(host.route, name));

@@ -1,11 +1,13 @@
 /** Bridges and their ports: `bridge link`, `bridge vlan` (linux/if_bridge.h). */
 import { AF_BRIDGE } from "../../socket/socket.ts";
 import * as ifLink from "../uapi/if-link.ts";
-import { type AttrsOf, attrTable, nest, u32 } from "../attrs.ts";
+import { type AttrsOf, attrTable, binary, nest, u32 } from "../attrs.ts";
+import { EEXIST } from "../../errno.ts";
+import { isNetlinkError } from "../netlink-error.ts";
 import type { NetlinkSocket } from "../socket.ts";
-import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK } from "../uapi/rtnetlink.ts";
+import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK } from "../uapi/rtnetlink.ts";
 import { bridgePortData, linkHeader } from "./link-kinds.ts";
-import { eachAttribute, type Writer } from "../wire.ts";
+import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import { libc, utf8 } from "../../libc.ts";
 import { ptr } from "../../native.ts";
 import { listLinks } from "./link.ts";
@@ -31,6 +33,34 @@ export function setBridgePort(
       portAttrs.encode(writer, { port });
     },
   });
+}
+
+/** linux/neighbour.h: struct ndmsg, and its attributes. */
+const NDMSG_BYTES = 12, NUD_PERMANENT = 0x80, NTF_SELF = 0x02, NDA_LLADDR = 2;
+const neighbourAttrs = attrTable("NDA", { address: binary(NDA_LLADDR) });
+
+/**
+ * `bridge fdb add ADDRESS dev BRIDGE self local`: frames for the address are the host's. Returns false when they already
+ * are; then nothing of the entry changes.
+ */
+export function addHostsEntry(socket: NetlinkSocket, bridge: PortLink, address: Uint8Array): boolean {
+  try {
+    socket.request({
+      what: `RTM_NEWNEIGH of bridge ${bridge.name}`,
+      type: RTM_NEWNEIGH,
+      flags: NLM_F_CREATE | NLM_F_EXCL,
+      table: neighbourAttrs,
+      fixedBytes: NDMSG_BYTES,
+      body: (writer) => {
+        writer.u8(AF_BRIDGE).u8(0).u16(0).u32(bridge.index).u16(NUD_PERMANENT).u8(NTF_SELF).u8(0);
+        neighbourAttrs.encode(writer, { address });
+      },
+    });
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, EEXIST)) return false;
+    throw error;
+  }
 }
 
 /** VLANs of a bridge port. */

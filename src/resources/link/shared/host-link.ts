@@ -1,6 +1,7 @@
 /** Links of the host: whether it is still the one that the ledger names, for which network Patchbay made it. */
 import type { Host } from "../../../contract/host.ts";
-import { getLink, type Link, type LinkChange } from "../../../ffi/netlink/route/link.ts";
+import { addHostsEntry } from "../../../ffi/netlink/route/bridge.ts";
+import { getLink, type Link, setLink } from "../../../ffi/netlink/route/link.ts";
 import { fileName } from "../../../contract/file-name.ts";
 import { bridgeKind } from "../../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../../net/mac.ts";
@@ -49,6 +50,9 @@ const DEFAULT_PRIORITY = 0x8000;
  * priority makes the bridge look for a forwarding port and drop its carrier until there is one. Otherwise its
  * operational state would stay UNKNOWN.
  */
-export function ownAddress({ mac }: Link): LinkChange {
-  return { address: parseMac(mac), kind: bridgeKind({ priority: DEFAULT_PRIORITY }) };
+export function keepAddress(link: Link, host: Host, alias?: string): void {
+  const address = parseMac(link.mac)!;
+  setLink(host.route, link, { address, kind: bridgeKind({ priority: DEFAULT_PRIORITY }), alias });
+  // Linux 5.10 has no entry for it until it changes the address, and would flood what is for the host to the ports.
+  addHostsEntry(host.route, link, address);
 }
