@@ -1,6 +1,8 @@
 /**
  * The trace: a line of JSON for every verb, every operation on a resource and every important decision.
- * PATCHBAY_TRACE=1 writes it to stderr, PATCHBAY_TRACE=<absolute path> appends it to that file.
+ * PATCHBAY_TRACE=1 writes it to stderr, PATCHBAY_TRACE=<absolute path> appends it to that file. Where the caller names its
+ * span (trace-context.ts), every command and every verb is a span beneath it, and each line has the ids of the one that it
+ * belongs to. Without a trace nobody would see our spans, so programs that we run then get the caller's.
  *
  * Only its owner may read the file, so it is created with mode 0600. A file that is a symbolic link, belongs to another
  * user, is writable by others or has a second name is rejected. Otherwise somebody could use the trace to write to a
@@ -8,13 +10,14 @@
  */
 import { errorText } from "../cni/error.ts";
 import { variable } from "../ffi/environment.ts";
-import { forgetAfterCall } from "../ffi/calls.ts";
+import { forgetAfterCall, isLeft } from "../ffi/calls.ts";
 import { closeFile, O_APPEND, O_CREAT, O_WRONLY, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { openStateFile } from "../ffi/state-file.ts";
 import { warn } from "../ffi/warn.ts";
 import type { AnyKind } from "./resource.ts";
 import type { Owner } from "./owner.ts";
+import type { TraceSpan } from "./trace-context.ts";
 
 /** The verb that a line of the trace belongs to. */
 export interface Scene extends Owner {
@@ -24,9 +27,13 @@ export interface Scene extends Owner {
 
 type Facts = Readonly<Record<string, unknown>>;
 
+// Loaded only for a trace.
+const context = () => require("./trace-context.ts") as typeof import("./trace-context.ts");
+
 const OFF = -1;
 let sink: number | undefined;
 let scene: Scene | undefined;
+let span: TraceSpan | undefined;
 
 forgetAfterCall(() => {
   if (sink !== undefined && sink > 2) closeFile(sink);
@@ -48,10 +55,30 @@ export function inScene<T>(here: Scene, work: () => T): T {
   const outer = scene;
   scene = here;
   try {
-    return timed({ operation: "verb" }, work);
+    return inSpan({ operation: "verb" }, work);
   } finally {
     scene = outer;
   }
+}
+
+/** Runs a command of the runtime. The verbs that it calls are spans beneath its own. */
+export function inCommand<T>(command: string, work: () => T): T {
+  return isTracing() ? inSpan({ operation: "command", command }, work) : work();
+}
+
+function inSpan<T>(facts: Facts, work: () => T): T {
+  const outer = span;
+  span = isTracing() ? context().spanWithin(outer) : undefined;
+  try {
+    return timed(facts, work);
+  } finally {
+    span = outer;
+  }
+}
+
+/** For the environment of a plugin or driver that is another program: the open span is its parent. */
+export function spanForChild(): Readonly<Record<string, string>> {
+  return span === undefined ? {} : { TRACEPARENT: context().traceparentOf(span) };
 }
 
 /** Runs one operation on a resource. */
@@ -78,14 +105,15 @@ export function timed<T>(facts: Facts, work: () => T): T {
     end(Array.isArray(value) && value.length > 0 ? { differences: value } : {});
     return value;
   } catch (error) {
-    end({ error: errorText(error) });
+    // The caller's own process traces it from its beginning.
+    if (!isLeft(error)) end({ error: errorText(error) });
     throw error;
   }
 }
 
 function writeLine(line: Facts): void {
   try {
-    writeAll(sink!, utf8(JSON.stringify({ time: new Date().toISOString(), ...line }) + "\n"));
+    writeAll(sink!, utf8(JSON.stringify({ time: new Date().toISOString(), ...span, ...line }) + "\n"));
   } catch {
     sink = OFF;
   }

@@ -3,6 +3,7 @@
  * namespace, no descriptor more, umask and directory untouched.
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
+import { inCommand } from "../contract/trace.ts";
 import { endCall } from "../ffi/calls.ts";
 import { missingPrivileges } from "../ffi/capabilities.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
@@ -19,7 +20,7 @@ export function inProcess<Value>(work: () => Value): Value {
   recognizeProgram();
   takeEnvironment(ownEnvironment());
   try {
-    return work();
+    return inCommand("library", work);
   } finally {
     endCall();
     collectChildren();

@@ -3,6 +3,7 @@
  * on stdout.
  */
 import { isObject, type Parsed, parseDocument } from "../cni/json.ts";
+import { spanForChild } from "../contract/trace.ts";
 import { environmentForChild } from "../ffi/environment.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
@@ -11,7 +12,8 @@ import { identify, isRegularFile } from "../ffi/files.ts";
 
 /** Returns its stdout. Its stderr is ours. */
 export function runForeignDriver(path: string, args: readonly string[], input: object): Uint8Array {
-  const program = { path, argv: [path, ...args], environment: environmentForChild(), patienceMs: Infinity };
+  const environment = environmentForChild(spanForChild());
+  const program = { path, argv: [path, ...args], environment, patienceMs: Infinity };
   const { ending, stdout } = runTrusted(program, utf8(JSON.stringify(input)), { stderr: 2 });
   const name = `plugin ${JSON.stringify(driverName(path))}`;
   if ("signal" in ending) throw new Error(`${name} killed by signal`);

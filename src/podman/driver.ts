@@ -3,6 +3,7 @@
  * `setup` and `teardown` for each container. docs/engines/podman.md is for people who use it.
  */
 import { parseDocument } from "../cni/json.ts";
+import { inCommand } from "../contract/trace.ts";
 import { readAll } from "../ffi/files.ts";
 import { addAnswered } from "../runtime/cli/answered-add.ts";
 import { printLine } from "../runtime/cli/output.ts";
@@ -31,7 +32,7 @@ const verbs: Readonly<
 
 /** Returns the exit status. */
 export function runDriver({ verb, netnsPath }: DriverCall, examine?: Examine): number {
-  return printAnswer(() => verbs[verb](netnsPath, examine));
+  return printAnswer(() => inCommand(verb, () => verbs[verb](netnsPath, examine)));
 }
 
 function required(netnsPath: string | undefined): string {

@@ -54,6 +54,23 @@ test("create gives the plugin the network, and takes what it makes of it", async
   expect(stdout).toBe(`${JSON.stringify({ created: json.created, ...sent, internal: true })}\n`);
 });
 
+test("a plugin gets the trace context, with our span as parent where there is a trace", async () => {
+  plugin("traced", `echo "$TRACEPARENT $TRACESTATE $BAGGAGE" >${directory}/seen; printf %s "$input"`);
+  const trace = "4bf92f3577b34da6a3ce929d0e0e4736", caller = "00f067aa0ba902b7";
+  const env = { TRACEPARENT: `00-${trace}-${caller}-00`, TRACESTATE: "a=1", BAGGAGE: "b=2" };
+  const args = ["--plugin-directory", directory, "create"];
+  const call = (more: Record<string, string>) =>
+    netavark(machine, args, creation({ driver: "traced" }), { env: { ...env, ...more } });
+  expect(await call({})).toMatchObject({ code: 0, stderr: "" });
+  expect(await Bun.file(`${directory}/seen`).text()).toBe(`${env.TRACEPARENT} a=1 b=2\n`);
+  const { code, stderr } = await call({ PATCHBAY_TRACE: "1" }), line = JSON.parse(stderr);
+  expect([code, line]).toEqual([
+    0,
+    expect.objectContaining({ command: "create", traceId: trace, parentSpanId: caller }),
+  ]);
+  expect(await Bun.file(`${directory}/seen`).text()).toBe(`00-${trace}-${line.spanId}-00 a=1 b=2\n`);
+});
+
 test("what a plugin answers is checked as what a user says", async () => {
   const answers: [change: string, error: string | undefined][] = [
     [`s/"name":"orchard"/"name":"garden"/`, "checked plugin invalid result: changed network name"],

@@ -15,7 +15,7 @@ import { describeEnding, type Ending, hasSucceeded } from "../../ffi/spawn.ts";
 import { runTrusted, UntrustedFile } from "../../ffi/trusted-executable.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { untrustedPlugin } from "./find-plugin.ts";
-import { timed } from "../../contract/trace.ts";
+import { spanForChild, timed } from "../../contract/trace.ts";
 
 /** Runs the plugin and returns its stdout. Throws a CniError when it fails. */
 export function runForeignPlugin(path: string, invocation: Invocation): string {
@@ -48,6 +48,7 @@ function run(path: string, environment: Uint8Array[], stdin: Uint8Array, isAdd: 
 /** The six parameters are set even when empty. */
 function pluginEnvironment(invocation: Invocation): Uint8Array[] {
   return environmentForChild({
+    ...spanForChild(),
     CNI_COMMAND: invocation.command,
     CNI_CONTAINERID: invocation.containerId,
     CNI_NETNS: invocation.netnsPath,

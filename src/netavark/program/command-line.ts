@@ -2,6 +2,7 @@
  * This process as netavark: podman and buildah call it with options, a subcommand and JSON on stdin. It prints JSON to
  * stdout, also for failures, and errors in the arguments to stderr.
  */
+import { inCommand } from "../../contract/trace.ts";
 import { isHandedOver, leaveToCaller } from "../../ffi/calls.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
@@ -81,15 +82,16 @@ function runCommand(
 ): object | number | undefined {
   if (isHandedOver() && (!command.isServed || global.values.has("file"))) leaveToCaller("command");
   if (command.needsConfig) requireConfig(global, name);
-  return command.run({
+  const call = {
     options: globalOptionsOf(global),
     operand,
     values: command.option === undefined ? [] : own.values.get(command.option.long)!,
-    optional: (name) => own.values.get(name)?.[0],
+    optional: (name: string) => own.values.get(name)?.[0],
     hasFile: global.values.has("file"),
     examine,
     readInput: () => readInput(global.values.get("file")?.[0]),
-  });
+  };
+  return command.stays ? command.run(call) : inCommand(name, () => command.run(call));
 }
 
 function readInput(path: string | undefined): Uint8Array {

@@ -13,6 +13,8 @@ export interface Subcommand {
   needsConfig?: boolean;
   /** A resident runs it, unless it reads a file: src/native/launch.h hands it over. */
   isServed?: true;
+  /** It runs until it is ended. */
+  stays?: true;
   /** A document that it returns is printed as one line of JSON; a number is the exit status. */
   run(call: NetavarkCall): object | number | undefined;
 }
@@ -44,6 +46,7 @@ export const commands: Readonly<Record<string, Subcommand>> = {
         what: "Seconds without requests and leases until it ends; by default 300, 0 for never",
       },
     ],
+    stays: true,
     run: (call) => (require("./dhcp-proxy.ts") as typeof import("./dhcp-proxy.ts")).dhcpProxy(call),
   },
   "firewall-reload": {
@@ -52,6 +55,7 @@ export const commands: Readonly<Record<string, Subcommand>> = {
   },
   "firewalld-reload": {
     what: "Writes the rules of all containers again whenever somebody has flushed them",
+    stays: true,
     run: (call) => (require("./firewall-reload.ts") as typeof import("./firewall-reload.ts")).firewalldReload(call),
   },
   setup: {

@@ -1,5 +1,6 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
+import { inCommand } from "../../contract/trace.ts";
 import { isHandedOver, leaveToCaller } from "../../ffi/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
@@ -151,7 +152,9 @@ function run(program: Program, name: string, command: Command, args: readonly st
     // The word at which the program's first code blocks signals. Those of a resident are its own.
     if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
     if (!program.isCnitool) requireRoot(command, given);
-    const work = () => command.run(given, program.name, program.services);
+    const runIt = () => command.run(given, program.name, program.services);
+    // What stays would be a span without an end.
+    const work = command.runsByItself ? runIt : () => inCommand(name, runIt);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
     const text = errorText(error);
