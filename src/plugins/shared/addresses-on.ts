@@ -1,6 +1,9 @@
 /** The current addresses of links in the container. */
-import { listAddresses } from "../../ffi/netlink/route/address.ts";
+import { ENODEV } from "../../ffi/errno.ts";
+import { type LinkAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../../ffi/netlink/netlink-error.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { formatAddress } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
 
@@ -10,6 +13,16 @@ export function addressesOn({ container }: Host, ifName?: string): Set<string> {
   if (container === undefined) return texts;
   const index = ifName === undefined ? 0 : linkIndex(container.route, ifName);
   if (index === undefined) return texts;
-  for (const { bytes } of listAddresses(container.route, index)) texts.add(formatAddress(bytes));
+  for (const { bytes } of addressesOf(container.route, index)) texts.add(formatAddress(bytes));
   return texts;
+}
+
+/** The link may go after it was found: an ADD beside this call takes it back, or the container removes it. */
+function addressesOf(route: NetlinkSocket, index: number): LinkAddress[] {
+  try {
+    return listAddresses(route, index);
+  } catch (error) {
+    if (isNetlinkError(error, ENODEV)) return [];
+    throw error;
+  }
 }
