@@ -219,6 +219,11 @@ async function processesLeft(holder: Subprocess) {
   }
 }
 
+/** In a machine, its holder too; `what` is the number with the program's path. */
+export function processesOf(machine: Machine): { pid: number; what: string }[] {
+  return processesIn(readlinkSync(`/proc/${machine.pid}/ns/mnt`));
+}
+
 function processesIn(mountNamespace: string): { pid: number; what: string }[] {
   const found = [];
   for (const entry of readdirSync("/proc")) {

@@ -2,9 +2,15 @@
  * What a test file needs beyond Bun and the npm packages, if it opens no machine and runs no plugin. A file that imports
  * this module is not a unit test; see test/README.md.
  */
+import { existsSync } from "node:fs";
+
 const checks = {
   root: () => process.getuid!() === 0,
   gcc: () => Bun.which("x86_64-linux-gnu-gcc") !== null,
+  "go-cni": () =>
+    ["/usr/lib/go-1.19/bin/go", "/usr/share/gocode/src/github.com/containerd/go-cni"].every((path) =>
+      existsSync(path)
+    ),
   strace: () => Bun.which("strace") !== null,
 };
 

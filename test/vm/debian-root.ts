@@ -9,7 +9,8 @@ import { unpackPackages } from "./unpacked-packages.ts";
 
 const PACKAGES = [
   ...["bash", "coreutils", "dash", "findutils", "grep", "mount", "procps", "sed", "util-linux"],
-  ...debianPackages.filter(({ builds }) => builds === undefined).map(({ name }) => name),
+  // What compiles for this machine's processor is not for another one.
+  ...debianPackages.filter(({ builds, isHostOnly }) => builds === undefined && !isHostOnly).map(({ name }) => name),
 ];
 
 /** Answers the directory. */
