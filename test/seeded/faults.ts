@@ -1284,6 +1284,12 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/plugins/shared/addresses-on.ts",
+    find: "if (isNetlinkError(error, ENODEV)) return [];",
+    replace: "",
+    tests: ["test/plugins/addresses-on.test.ts"],
+  },
+  {
     file: "src/plugins/ipam/static/static.ts",
     find: "call === undefined && requireDistinct(conf)",
     replace: "undefined",

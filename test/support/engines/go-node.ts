@@ -9,7 +9,8 @@ import { type EngineInGo, HOST_IP } from "./go-networks.ts";
 
 /** What stays when the machine boots. */
 const DISK = "/var/lib/node";
-const PLUGINS = `${DISK}/plugins`, NETWORKS = `${DISK}/networks`;
+export const PLUGINS = `${DISK}/plugins`;
+const NETWORKS = `${DISK}/networks`;
 
 /** Links that a kernel has in every namespace cannot be deleted. */
 const reboot = `
@@ -28,10 +29,11 @@ export class GoNode implements AsyncDisposable {
 
   private constructor(readonly machine: Machine, readonly engine: EngineInGo) {}
 
-  static async open(engine: EngineInGo): Promise<GoNode> {
+  /** `foreign`: plugins that are scripts, by name. */
+  static async open(engine: EngineInGo, foreign: Readonly<Record<string, string>> = {}): Promise<GoNode> {
     const node = new GoNode(await openMachine(), engine), { machine } = node;
     try {
-      await node.#prepare();
+      await node.#prepare(foreign);
     } catch (error) {
       await machine[Symbol.asyncDispose]();
       throw error;
@@ -39,7 +41,7 @@ export class GoNode implements AsyncDisposable {
     return node;
   }
 
-  async #prepare(): Promise<void> {
+  async #prepare(foreign: Readonly<Record<string, string>>): Promise<void> {
     const { machine, engine } = this, { file = {}, prefix = "" } = engine;
     const links = pluginNames.map((name) => `ln -s ${PATCHBAY} ${PLUGINS}/${prefix}${name}`);
     await machine.sh(
@@ -49,6 +51,9 @@ export class GoNode implements AsyncDisposable {
       ].join("\n"),
       { stdin: JSON.stringify(file) },
     );
+    for (const [name, script] of Object.entries(foreign)) {
+      await machine.sh(`cat >${PLUGINS}/${name}; chmod +x ${PLUGINS}/${name}`, { stdin: script });
+    }
     await this.#boot();
     // Bridges and base chains stay after the first.
     const first = await this.containers(1);
