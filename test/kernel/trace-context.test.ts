@@ -10,6 +10,9 @@ import { statusOf, untilServed } from "../support/resident-status.ts";
 import { openResident } from "../support/served.ts";
 import { untilTrue } from "../support/until-true.ts";
 
+// The machine that needs one starts it itself.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736", CALLER = "00f067aa0ba902b7";
 const context = {
   TRACEPARENT: `00-${TRACE}-${CALLER}-01`,

@@ -57,7 +57,7 @@ const withOtherKernel = [
 /**
  * - All kernel files about the state that plugins make, and none about packets, which do not depend on who made the state
  *   and are most of the time waited for.
- * - The runtime's commands on whole networks, and podman's driver.
+ * - The runtime's commands on whole networks, podman's driver, and engines that call plugins by go-cni.
  * - The differential suite's calls of plugins, all of them: stdout, exit code and kernel must be the Go plugins' here, too.
  *   Not its turns with the Go plugins, which take longest and whose foreign calls are declined.
  * - The kill sweep of one plugin, which kills the worker at every system call: the others take the same way through the
@@ -98,6 +98,7 @@ const again: readonly Again[] = [
   ...kernel.map((name) => ({ file: `test/kernel/${name}.test.ts` })),
   { file: "test/differential/plugins.test.ts" },
   { file: "test/engine/exec-plugin.test.ts" },
+  { file: "test/engines/go-cni.test.ts", named: "containers at once|killed while" },
   { file: "test/faults/disk.test.ts" },
   { file: "test/faults/kill-sweep.test.ts", named: "lost: bridge (ADD|DEL) killed on a used" },
   { file: "test/faults/many-at-once.test.ts" },

@@ -131,10 +131,18 @@ export class GoEngine implements AsyncDisposable {
   }
 }
 
-/** Returns when no plugin runs any more. */
+/** Returns when no plugin runs any more; a resident stays. */
 export async function untilNoPlugins(machine: Machine): Promise<void> {
-  await untilTrue(
-    () => processesOf(machine).filter(({ what }) => what.endsWith("/patchbay")),
-    (all) => all.length === 0,
-  );
+  const plugins = () =>
+    processesOf(machine).filter(({ pid, what }) => what.endsWith("/patchbay") && !isResident(pid));
+  await untilTrue(plugins, ({ length }) => length === 0);
+}
+
+function isResident(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0serve\0");
+  } catch {
+    // It has ended.
+    return false;
+  }
 }

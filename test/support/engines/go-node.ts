@@ -31,11 +31,11 @@ export class GoNode implements AsyncDisposable {
 
   /** `foreign`: plugins that are scripts, by name. */
   static async open(engine: EngineInGo, foreign: Readonly<Record<string, string>> = {}): Promise<GoNode> {
-    const node = new GoNode(await openMachine(), engine), { machine } = node;
+    const node = new GoNode(await openMachine(), engine);
     try {
       await node.#prepare(foreign);
     } catch (error) {
-      await machine[Symbol.asyncDispose]();
+      await node[Symbol.asyncDispose]();
       throw error;
     }
     return node;
@@ -156,7 +156,7 @@ export class GoNode implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.go[Symbol.asyncDispose]();
+    await this.go?.[Symbol.asyncDispose]();
     await this.machine[Symbol.asyncDispose]();
   }
 }
