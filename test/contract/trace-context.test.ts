@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { spanWithin, traceparentOf } from "../../src/contract/trace-context.ts";
 import { inCommand, inScene, note, spanForChild } from "../../src/contract/trace.ts";
-import { endCall } from "../../src/ffi/calls.ts";
+import { endCall, leaveToCaller } from "../../src/ffi/calls.ts";
 import { takeEnvironment } from "../../src/ffi/environment.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { ScratchFile } from "../support/scratch-file.ts";
@@ -117,6 +117,14 @@ test("lines have the ids of their span, verbs are beneath the command, and child
   expect(lines).toHaveLength(5);
   const beneath = ({ spanId }: { spanId: string }) => `00-${TRACE}-${spanId}-01`;
   expect(children).toEqual(["none", beneath(inner), beneath(outer), beneath(command), "none"]);
+});
+
+test("a call that is left to its caller has no line: the caller writes it", () => {
+  using scratch = new ScratchFile();
+  take({ TRACEPARENT: VALID, PATCHBAY_TRACE: scratch.file });
+  expect(() => inCommand("add", () => leaveToCaller("another program"))).toThrow("another program");
+  endCall();
+  expect(readFileSync(scratch.file, "utf8")).toBe("");
 });
 
 test("without a caller's span there are no ids", () => {

@@ -88,6 +88,13 @@ test("a plugin that an engine calls: its verb is beneath the caller, its foreign
   expect(await seen()).toBe(`TRACEPARENT=${context.TRACEPARENT}\n`);
 });
 
+test("podman's driver is a span, too", async () => {
+  await using machine = await openMachine();
+  const env = { ...context, PATCHBAY_TRACE };
+  expect(await machine.run([PATCHBAY, "info"], { env })).toMatchObject({ code: 0, stderr: "" });
+  expect(await linesIn(machine)).toMatchObject([{ command: "info", traceId: TRACE, parentSpanId: CALLER }]);
+});
+
 test("a value that is not valid fails no call, whatever its size", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
