@@ -33,6 +33,7 @@ const inShares = [
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
 const withOtherKernel = [
   "test/docs/examples.test.ts",
+  "test/docs/recipes.test.ts",
   "test/kernel/altered.test.ts",
   "test/kernel/announcement.test.ts",
   "test/kernel/bridge-options.test.ts",
