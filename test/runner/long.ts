@@ -13,6 +13,8 @@ const aside = [
   // That every row of the benchmark runs.
   "test/bench/run.test.ts",
   "test/dhcp/plugin/floods.test.ts",
+  // It fetches VitePress, which nothing else needs.
+  "test/docs/site.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
   "test/resident/soak.test.ts",

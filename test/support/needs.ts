@@ -4,6 +4,7 @@
  */
 const checks = {
   root: () => process.getuid!() === 0,
+  npm: () => Bun.which("npm") !== null,
   gcc: () => Bun.which("x86_64-linux-gnu-gcc") !== null,
   strace: () => Bun.which("strace") !== null,
 };

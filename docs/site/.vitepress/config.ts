@@ -16,7 +16,12 @@ interface Token {
 interface Markdown {
   core: {
     ruler: {
-      push(name: string, rule: (state: { tokens: Token[]; env: { path: string; realPath?: string } }) => void): void;
+      push(
+        name: string,
+        rule: (
+          state: { tokens: Token[]; env: { path: string; realPath?: string } },
+        ) => void,
+      ): void;
     };
   };
 }
@@ -43,9 +48,17 @@ interface Resolver {
 const vueForPages = {
   name: "vue-for-pages",
   enforce: "pre",
-  resolveId(this: Resolver, id: string, importer: string | undefined, options: object) {
+  resolveId(
+    this: Resolver,
+    id: string,
+    importer: string | undefined,
+    options: object,
+  ) {
     if (!/^vue($|\/)/.test(id) || !importer?.endsWith(".md")) return undefined;
-    return this.resolve(id, import.meta.filename, { ...options, skipSelf: true });
+    return this.resolve(id, import.meta.filename, {
+      ...options,
+      skipSelf: true,
+    });
   },
 };
 
@@ -56,7 +69,11 @@ export default {
   srcDir: root,
   outDir: `${root}/dist/site`,
   srcExclude: ["node_modules/**", "dist/**", "docs/site/**"],
-  rewrites: Object.fromEntries(all.filter((page) => placeOf(page) !== page).map((page) => [page, placeOf(page)])),
+  rewrites: Object.fromEntries(
+    all.filter((page) => placeOf(page) !== page).map((
+      page,
+    ) => [page, placeOf(page)]),
+  ),
   // One page at a time, so that the search index is the same in every build.
   buildConcurrency: 1,
   metaChunk: true,

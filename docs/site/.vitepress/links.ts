@@ -22,7 +22,9 @@ export function siteLink(page: string, link: string): string {
   if (isPage.has(path)) return addressOf(path) + end;
   if (isPage.has(readme)) return addressOf(readme) + end;
   const kind = kindOf(path);
-  if (kind === undefined || path.startsWith("..")) throw new Error(`${page}: the link ${link} leads nowhere`);
+  if (kind === undefined || path.startsWith("..")) {
+    throw new Error(`${page}: the link ${link} leads nowhere`);
+  }
   copied.add(path);
   const copy = kind === "folder" ? `${COPIES}/${path}/index.html` : `${COPIES}/${path}${TEXT}`;
   return posix.relative(posix.dirname(page), copy);

@@ -16,11 +16,12 @@ const PAGES_ELSEWHERE = [
 
 /** Every page, by its path in the repository. */
 export function pages(folder = "docs"): string[] {
-  const found = readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) return path === "docs/site" ? [] : pages(path);
-    return path.endsWith(".md") ? [path] : [];
-  });
+  const found = readdirSync(join(root, folder), { withFileTypes: true })
+    .flatMap((entry) => {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) return path === "docs/site" ? [] : pages(path);
+      return path.endsWith(".md") ? [path] : [];
+    });
   return folder === "docs" ? [...PAGES_ELSEWHERE, ...found].sort() : found.sort();
 }
 
