@@ -40,6 +40,16 @@ function leadLinks(markdown: Markdown): void {
   });
 }
 
+interface Highlighter {
+  codeToHtml(code: string, options: object): string;
+}
+
+/** Otherwise a line that takes half a second on a busy machine stays without colours, and two builds differ. */
+function colourWithoutHurry(highlighter: Highlighter): void {
+  const { codeToHtml } = highlighter;
+  highlighter.codeToHtml = (code, options) => codeToHtml(code, { ...options, tokenizeTimeLimit: 0 });
+}
+
 interface Resolver {
   resolve(id: string, importer: string, options: object): Promise<unknown>;
 }
@@ -87,6 +97,7 @@ export default {
     anchor: { slugify: anchorOf },
     languageAlias: { conflist: "json" },
     config: leadLinks,
+    shikiSetup: colourWithoutHurry,
   },
   themeConfig: {
     nav: navigation(groups),
