@@ -34,7 +34,9 @@ function pluginTable(root: string, table: readonly string[]): string[] {
 /** The findings for the tree at `root`, whose table of plugins has these names. */
 export function findings(root: string, table: readonly string[]): string[] {
   const sources = filesBelow(root, "src").map((path) => readSource(root, path));
-  const everywhere = ["src", "compile", "bench", "demo", "test"].flatMap((folder) => filesBelow(root, folder));
+  const everywhere = ["src", "compile", "bench", "demo", "release", "test"].flatMap((folder) =>
+    filesBelow(root, folder)
+  );
   return [
     ...importDirections(sources),
     ...circles(sources),

@@ -1,11 +1,15 @@
 /**
  * Links, renames, copies and file capabilities, for `patchbay install`. State files are in files.ts.
+ *
+ * Whoever calls these holds a lock, so that nobody else uses the same temporary names: every process of a container may be
+ * number 1.
  */
 import { FFIType } from "./native.ts";
 import { ENODATA, EOPNOTSUPP, SyscallError } from "./errno.ts";
 import {
   closeFile,
   identify,
+  listDirectory,
   O_CREAT,
   O_EXCL,
   O_NOFOLLOW,
@@ -13,6 +17,7 @@ import {
   O_WRONLY,
   openFile,
   readAll,
+  readAt,
   removeFile,
   syncDescriptor,
   writeAll,
@@ -45,6 +50,16 @@ export function replaceWithHardLink(path: string, existing: string): void {
   removeFile(temporary);
   check("link", c().link(cString(existing), cString(temporary)), temporary);
   rename(temporary, path);
+  // When both are names of one file already, rename(2) leaves both.
+  removeFile(temporary);
+}
+
+/** What processes that were killed here have left of these names. */
+export function removeTemporaries(directory: string, names: readonly string[]): void {
+  for (const entry of listDirectory(directory)) {
+    const name = /^(.+)\.\d+\.tmp$/.exec(entry)?.[1];
+    if (name !== undefined && names.includes(name)) removeFile(`${directory}/${entry}`);
+  }
 }
 
 /** The target of a symbolic link; undefined for anything else. */
@@ -75,6 +90,30 @@ export function replaceWithCopy(path: string, source: string, mode: number): voi
     throw error;
   } finally {
     closeFile(from);
+  }
+}
+
+const PIECE_BYTES = 1024 * 1024;
+
+/** A piece at a time: a container's memory may be little more than one of the files. */
+export function haveSameBytes(one: string, other: string): boolean {
+  const fds = [openFile(one, O_RDONLY), openFile(other, O_RDONLY)] as const;
+  const pieces = [new Uint8Array(PIECE_BYTES), new Uint8Array(PIECE_BYTES)] as const;
+  try {
+    const { size } = identify(fds[0]);
+    if (identify(fds[1]).size !== size) return false;
+    for (let offset = 0; offset < size;) {
+      const [got, gotOther] = fds.map((fd, index) => readAt(fd, pieces[index]!, offset)) as [number, number];
+      if (
+        got <= 0 || got !== gotOther || Buffer.compare(pieces[0].subarray(0, got), pieces[1].subarray(0, got)) !== 0
+      ) {
+        return false;
+      }
+      offset += got;
+    }
+    return true;
+  } finally {
+    fds.forEach(closeFile);
   }
 }
 

@@ -21,7 +21,7 @@ import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, ta
  * first: a run may end before the nth, and a point counts when three runs in a row came so far.
  */
 const UNSTEADY = new RegExp(
-  "^(futex|madvise|mmap|munmap|mprotect|sched_yield|clock_nanosleep|poll|recvfrom|sendto|getrusage|rt_sigaction|newfstatat|clone3|sched_getaffinity)$",
+  "^(futex|madvise|mmap|munmap|mprotect|sched_yield|clock_nanosleep|poll|recvfrom|sendto|getrusage|rt_sigaction|newfstatat|clone3|sched_getaffinity|ioctl|wait4)$",
 );
 
 interface Sweep {

@@ -11,7 +11,7 @@ export interface Document {
 }
 
 export const root = resolve(import.meta.dir, "../..");
-const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "schemas", "src", "test", "types"];
+const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "release", "schemas", "src", "test", "types"];
 /** By npm for the site of the pages, and what VitePress has while it builds that. */
 const INSTALLED = ["node_modules", ".temp", "cache"];
 const commented = [".ts", ".mjs", ".c", ".h", ".S"];

@@ -12,7 +12,7 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { lockShared } from "../../ffi/lock.ts";
+import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
 import { type OpenState, openStateFile } from "../../ffi/state-file.ts";
 import { warn } from "../../ffi/warn.ts";
 import { privateDirectory } from "../state-directory.ts";
@@ -24,7 +24,10 @@ export interface OpenLedger {
   intend(resources: readonly { kind: { kind: string }; spec: unknown }[]): void;
   /** ADD succeeded. Returns false when a DEL removed the ledger meanwhile: then everything made must be undone. */
   finish(answer: AddAnswer): boolean;
-  /** ADD failed and everything was undone: removes what this ADD wrote. Entries of earlier ADDs stay. */
+  /**
+   * ADD failed and everything was undone: removes what this ADD wrote. Entries of earlier ADDs stay. When another ADD of the
+   * same attachment has written meanwhile, all lines stay: DEL finds nothing of ours, and all of the other's.
+   */
   abandon(): void;
   /** ADD failed and something could not be undone: the file stays for DEL. */
   keep(): void;
@@ -52,10 +55,18 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   lockShared(fd); // see repairing()
   // Start a new line: a crash may have cut off the last one.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
+  /** How long the file is at most while nobody else writes. */
+  let ownEnd = earlierBytes;
+  const append = (lines: string) => {
+    const bytes = utf8(lines);
+    ownEnd += bytes.length;
+    writeAll(fd, bytes, path);
+  };
+  const isAlone = () => tryLockExclusive(fd) && identify(fd).size <= ownEnd;
   /** For a line that ADD can do without: a full disk must not fail it. */
   const tryToWrite = (line: unknown) => {
     try {
-      writeAll(fd, utf8(JSON.stringify(line) + "\n"), path);
+      append(JSON.stringify(line) + "\n");
     } catch (error) {
       warn(`ledger ${path} is not complete: ${(error as Error).message}`);
     }
@@ -64,7 +75,7 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
     intend(resources) {
       let lines = pending;
       for (const { kind, spec } of resources) lines += JSON.stringify({ kind: kind.kind, spec }) + "\n";
-      writeAll(fd, utf8(lines), path);
+      append(lines);
       pending = "";
     },
     finish(answer) {
@@ -74,8 +85,10 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
       return links > 0;
     },
     abandon() {
-      if (earlierBytes === 0) removeFile(path);
-      else truncateFile(fd, earlierBytes, path);
+      if (isAlone()) {
+        if (earlierBytes === 0) removeFile(path);
+        else truncateFile(fd, earlierBytes, path);
+      }
       closeFile(fd);
       removeEmptyDirectory(networkDirectory(header.network));
     },

@@ -11,6 +11,7 @@ import {
   columns,
   type Command,
   describeOptions,
+  type Example,
   type Given,
   type OptionTable,
   parseArguments,
@@ -58,6 +59,14 @@ export const ownCommands: Record<string, () => Command> = {
 };
 
 export const ownAliases = { ls: "networks" };
+
+/** Of the whole program, in the help and in its manual page. */
+export const SUMMARY = "CNI runtime and plugins in one program";
+export const OTHER_NAMES = `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
+  "A prefix may stand before the name, as in buildkit-cni-bridge.\n" +
+  `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n\n` +
+  "podman and netavark call create, setup, teardown and info, when patchbay is linked as a network driver:\n" +
+  "'patchbay install --podman' makes the link.\n";
 
 interface Program {
   name: string;
@@ -134,7 +143,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
   try {
     const { examine } = program, given = { ...parseArguments(args, { ...command.options, ...helpOption }), examine };
     if (given.has("help")) {
-      print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
+      print(`${usage(program, name, command)}\n${command.summary}\n${details(`${program.name} ${name}`, command)}`);
       return 0;
     }
     if (!program.isCnitool) refuseEmpty(command, given);
@@ -147,7 +156,9 @@ function run(program: Program, name: string, command: Command, args: readonly st
   } catch (error) {
     const text = errorText(error);
     if (program.isCnitool) {
-      printToStderr(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);
+      printToStderr(
+        `Error: ${text}\n${usage(program, name, command)}${details(`cnitool ${name}`, command)}\n${text}`,
+      );
       return 1;
     }
     if (!(error instanceof UsageError)) {
@@ -237,9 +248,18 @@ function usage({ name: program }: Program, name: string, { operands, options }: 
   return `Usage: ${parts.filter((part) => part !== "").join(" ")}\n`;
 }
 
-function details({ options, notes }: Command): string {
-  const described = Object.keys(options).length > 0 ? `\nOptions:\n${describeOptions(options)}` : "";
-  return described + (notes === undefined ? "" : `\n${notes}`);
+/** `called`: the program and the command's name. */
+function details(called: string, { options, notes, exitStatus, examples = [] }: Command): string {
+  const ending = (notes ?? "") + (exitStatus === undefined ? "" : `Exit status: ${exitStatus}\n`);
+  return [
+    ...Object.keys(options).length > 0 ? [`\nOptions:\n${describeOptions(options)}`] : [],
+    ...ending === "" ? [] : [`\n${ending}`],
+    ...examples.length > 0 ? [`\nExamples:\n${describeExamples(called, examples)}`] : [],
+  ].join("");
+}
+
+function describeExamples(called: string, examples: readonly Example[]): string {
+  return examples.map(({ args, what }) => `  ${`${called} ${args}`.trimEnd()}\n      ${what}\n`).join("");
 }
 
 function printHelp(program: Program): number {
@@ -250,13 +270,7 @@ function printHelp(program: Program): number {
   print(
     program.isCnitool
       ? `${head}'cnitool help COMMAND' describes a command.\n`
-      : `patchbay ${VERSION}: CNI runtime and plugins in one program\n\n${head}` +
-        `'patchbay help COMMAND' describes a command.\n\n` +
-        `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
-        "A prefix may stand before the name, as in buildkit-cni-bridge.\n" +
-        `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n\n` +
-        "podman and netavark call create, setup, teardown and info, when patchbay is linked as a network driver:\n" +
-        "'patchbay install --podman' makes the link.\n",
+      : `patchbay ${VERSION}: ${SUMMARY}\n\n${head}'patchbay help COMMAND' describes a command.\n\n${OTHER_NAMES}`,
   );
   return 0;
 }

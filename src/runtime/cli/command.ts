@@ -19,10 +19,19 @@ export interface Command {
   readonly readsStdin?: true;
   /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
   readonly printsAfterwards?: true;
-  /** Ends the help, in full lines. */
+  /** After the options in the help, in full lines. Those that are indented stay as they are in the manual page, too. */
   readonly notes?: string;
+  /** What 0 and 1 say beside success and failure, or other numbers. */
+  readonly exitStatus?: string;
+  readonly examples?: readonly Example[];
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
   run(given: Given, program: string, services: Services): number;
+}
+
+export interface Example {
+  /** What follows the program and the command. */
+  readonly args: string;
+  readonly what: string;
 }
 
 /** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */

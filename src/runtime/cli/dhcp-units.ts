@@ -4,8 +4,7 @@ import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 const SOCKET = "cni-dhcp.socket", SERVICE = "cni-dhcp.service";
 const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
 
-const socketUnit = `${MARK}
-# Changes belong into a file of their own: systemctl edit ${SOCKET}
+const socketUnit = `# Changes belong into a file of their own: systemctl edit ${SOCKET}
 
 [Unit]
 Description=Socket of Patchbay's DHCP service for containers
@@ -23,8 +22,7 @@ WantedBy=sockets.target
 `;
 
 function serviceUnit(program: string): string {
-  return `${MARK}
-# Changes belong into a file of their own: systemctl edit ${SERVICE}
+  return `# Changes belong into a file of their own: systemctl edit ${SERVICE}
 
 [Unit]
 Description=Patchbay's DHCP service, which holds the leases of containers

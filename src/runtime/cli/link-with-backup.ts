@@ -2,8 +2,14 @@
  * Symbolic links in the place of files, which are kept and put back later. They are kept in a directory: Nomad executes
  * every file of a plugin directory, and takes it for a plugin of its name.
  */
-import { linkTarget, rename, replaceWithHardLink, replaceWithLink } from "../../ffi/directory-entries.ts";
-import { ENOENT, isErrno } from "../../ffi/errno.ts";
+import {
+  linkTarget,
+  removeTemporaries,
+  rename,
+  replaceWithHardLink,
+  replaceWithLink,
+} from "../../ffi/directory-entries.ts";
+import { ENOENT, EROFS, isErrno } from "../../ffi/errno.ts";
 import {
   exists,
   type FileIdentity,
@@ -51,19 +57,31 @@ function deviceOf({ id }: FileIdentity): string {
   return id.slice(0, id.indexOf(":"));
 }
 
-/** Does nothing when the link exists. The path always leads to the old file or to the target. */
-export function linkWithBackup(path: string, target: string): void {
+/** What a process that was killed has left beside these names, and beside those that are kept. */
+export function removeLeftovers(directory: string, names: readonly string[]): void {
+  try {
+    for (const each of [directory, `${directory}/${BACKUP}`]) removeTemporaries(each, names);
+  } catch (error) {
+    // Whoever has something to change there is told.
+    if (!isErrno(error, EROFS)) throw error;
+  }
+}
+
+/** Does nothing when the link exists, and returns false. The path always leads to the old file or to the target. */
+export function linkWithBackup(path: string, target: string): boolean {
   moveOlderBackup(path);
-  if (linkTarget(path) === target) return;
+  if (linkTarget(path) === target) return false;
   const replaced = identifyEntry(path);
   if (replaced === undefined) {
     replaceWithLink(path, target);
-    return printLine(`${path}: installed`);
+    printLine(`${path}: installed`);
+    return true;
   }
   const kept = backupOf(path), before = identifyEntry(kept) === undefined ? "" : ", in place of what was kept before";
   inBackups(path, () => replaceWithHardLink(kept, path));
   replaceWithLink(path, target);
   printLine(`${path}: installed; what was there is now ${BACKUP}/${nameOf(path)}${before}`);
+  return true;
 }
 
 /** Does nothing when something else is there by now. */

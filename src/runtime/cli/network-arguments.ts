@@ -67,9 +67,9 @@ export const ARGUMENTS_NOTE =
   "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
   `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`;
 
-/** The note of a command that takes back what it has begun. */
-export const INTERRUPTION_NOTE =
-  "Exit status: 1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.\n";
+/** Of a command that takes back what it has begun. */
+export const INTERRUPTION_STATUS =
+  "1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.";
 
 /** The arguments of commands on one attachment, which `requestOf` reads. */
 export const attachmentArguments = {

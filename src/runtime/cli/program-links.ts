@@ -5,13 +5,14 @@
 import { makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { UsageError } from "./command.ts";
-import { linkWithBackup, removeBackups, unlinkAndRestore } from "./link-with-backup.ts";
+import { linkWithBackup, removeBackups, removeLeftovers, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
 
 /** podman calls a driver by the name of its file. */
 export const DRIVER = "patchbay";
 export const PROGRAM_NAMES = [DRIVER, "cnitool"];
-const RECORD = ".patchbay-bin";
+/** In the plugin directory. */
+export const RECORD = ".patchbay-bin";
 
 /** One of the directories that podman looks in by default. */
 export const PODMAN_DIRECTORY = "/usr/local/libexec/netavark";
@@ -29,6 +30,7 @@ export function linkDriver(bin: string, directory: string): void {
 export function linkPrograms(bin: string, directory: string, names = PROGRAM_NAMES): void {
   const own = absolutePath(bin), recorded = recordedDirectories(directory);
   makeDirectories(own, 0o755);
+  removeLeftovers(own, PROGRAM_NAMES);
   // Written first: --uninstall does not find links that are not listed.
   if (!recorded.includes(own)) replaceFile(`${directory}/${RECORD}`, [...recorded, own, ""].join("\n"));
   for (const name of names) linkWithBackup(`${own}/${name}`, programIn(directory));
@@ -36,6 +38,7 @@ export function linkPrograms(bin: string, directory: string, names = PROGRAM_NAM
 
 export function unlinkPrograms(directory: string): void {
   for (const bin of recordedDirectories(directory)) {
+    removeLeftovers(bin, PROGRAM_NAMES);
     for (const name of PROGRAM_NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
     removeBackups(bin);
   }

@@ -5,8 +5,7 @@ import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
 const MARK = "# Written by `patchbay install`; with `--resident` it writes this again.";
 
-const socketUnit = `${MARK}
-# Changes belong into a file of their own: systemctl edit ${SOCKET}
+const socketUnit = `# Changes belong into a file of their own: systemctl edit ${SOCKET}
 
 [Unit]
 Description=Socket of Patchbay, CNI plugins
@@ -27,8 +26,7 @@ WantedBy=sockets.target
 `;
 
 function serviceUnit(program: string): string {
-  return `${MARK}
-# Changes belong into a file of their own: systemctl edit ${SERVICE}
+  return `# Changes belong into a file of their own: systemctl edit ${SERVICE}
 #
 # The resident serves callers that are like itself: the same namespaces, root directory, capabilities, seccomp filters and
 # security label as container engines have. What makes a service different from them in one of these would make it

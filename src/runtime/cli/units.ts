@@ -21,7 +21,7 @@ export const NOT_INSTALLED =
 export interface ServiceUnits {
   socket: { name: string; text: string };
   service: { name: string; text(program: string): string };
-  /** The first line of both texts: whose they are. */
+  /** The first line of both files: whose they are. */
   mark: string;
   /** The option of `install` that writes them. */
   option: string;
@@ -33,13 +33,19 @@ export interface ServiceUnits {
   withoutSystemd(program: string): string;
 }
 
+/** Both, for the program at this path: what packages contain, too. */
+export function unitFiles({ socket, service }: ServiceUnits, program: string): { name: string; text: string }[] {
+  return [socket, { name: service.name, text: service.text(quoted(program)) }];
+}
+
 /** For the program in the directory. */
 export function installUnits(units: ServiceUnits, directory: string): void {
-  const { socket, service, withoutSystemd, outlook } = units, program = programIn(directory);
+  const { socket, service, mark, withoutSystemd, outlook } = units, program = programIn(directory);
   if (!isSystemdRunning()) return print(withoutSystemd(program));
   for (const { name } of [socket, service]) refuseOthers(name, units);
-  const serviceText = { name: service.name, text: service.text(quoted(program)) };
-  const changed = [writeUnit(socket), writeUnit(serviceText)].includes(true);
+  const changed = unitFiles(units, program).map(({ name, text }) => writeUnit(name, `${mark}\n${text}`)).includes(
+    true,
+  );
   if (changed) systemctl("daemon-reload");
   systemctl("enable", "--now", socket.name);
   // A unit that runs has what its file said before.
@@ -116,7 +122,7 @@ function refuseOthers(name: string, { mark, option }: ServiceUnits): void {
 }
 
 /** Returns whether it was another before. */
-function writeUnit({ name, text }: { name: string; text: string }): boolean {
+function writeUnit(name: string, text: string): boolean {
   const path = `${UNITS}/${name}`, present = readTextFile(path);
   if (present === text) return false;
   makeDirectories(UNITS, 0o755);

@@ -8,7 +8,7 @@ import type { Command } from "../command.ts";
 import {
   attachmentArguments,
   capabilityOptions,
-  INTERRUPTION_NOTE,
+  INTERRUPTION_STATUS,
   networkOf,
   pidIn,
   requestTo,
@@ -22,7 +22,12 @@ export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   ...attachmentArguments,
   options: { ...capabilityOptions, ...attachmentArguments.options },
-  notes: `${attachmentArguments.notes}${INTERRUPTION_NOTE}`,
+  exitStatus: INTERRUPTION_STATUS,
+  examples: [
+    { args: "first web", what: "attach the namespace web of 'ip netns' to the network first" },
+    { args: "first pid:4711 --ifname net1", what: "a second interface for the container of process 4711" },
+    { args: "first web --ports 8080:80 --ip 10.70.0.9", what: "with a port of the host, and this address" },
+  ],
   takesBack: true,
   run: (given, program) =>
     interruptible(`${program} add`, () => {

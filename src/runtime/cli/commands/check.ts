@@ -12,6 +12,8 @@ const summary = "say whether an attachment is still as it was made";
 export const checkCommand: Command = {
   summary,
   ...attachedArguments(TO_LOOK),
+  exitStatus: "1 when something differs, with the difference on stderr, or when the attachment is not known.",
+  examples: [{ args: "first web", what: "whether the namespace web is still attached as it was" }],
   options: { json: { help: "print JSON" }, ...attachmentArguments.options },
   run(given) {
     const network = networkOf(given), { request, unknown } = attachedRequest(given);

@@ -26,9 +26,15 @@ export const delCommand: Command = {
   printsAfterwards: true,
   summary,
   ...attachedArguments(TO_TAKE),
-  notes: `${attachedArguments(TO_TAKE).notes}` +
-    "Exit status: 0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n" +
-    "With --ifname (or $CNI_IFNAME) that interface is meant: 0, also when the container has others.\n",
+  exitStatus: "0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n" +
+    "With --ifname (or $CNI_IFNAME) that interface is meant: 0, also when the container has others.",
+  examples: [
+    { args: "first web", what: "detach the namespace web from the network first" },
+    {
+      args: "first 3f0c9a51b2d7",
+      what: "detach the container with the ID that begins so; its namespace may be gone",
+    },
+  ],
   run(given) {
     const { request, unknown, isBegun } = attachedRequest(given, true);
     try {

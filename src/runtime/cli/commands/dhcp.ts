@@ -10,6 +10,7 @@ export const dhcpCommand: Command = {
   needsRoot: true,
   options: flagsOfService,
   notes: "The same as 'dhcp daemon', whose flags have one dash instead of two.\n",
+  examples: [{ args: "--broadcast", what: "where servers' answers to one address do not arrive" }],
   run(given, _program, services) {
     const flags = Object.entries(flagsOfService).filter(([name]) => given.has(name))
       .map(([name, { value }]) => value === undefined ? `-${name}` : `-${name}=${given.value(name)}`);

@@ -41,6 +41,12 @@ export const gcCommand: Command = {
     "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n" +
     "CONTAINER is the container's ID, at least twelve digits of one that is a hash, or its network namespace.\n" +
     "A namespace that a program still holds open is not gone, for example while the DHCP service asks for an address.\n",
+  exitStatus: "1 when an attachment could not be deleted. The others are deleted all the same.",
+  examples: [
+    { args: "", what: "list all attachments, and whose namespace is gone" },
+    { args: "--gone", what: "delete what containers have left that are gone" },
+    { args: "first --all --dry-run", what: "list what would be deleted if nothing of the network first should stay" },
+  ],
   run(given) {
     const chosen = choiceOf(given), runtime = runtimeOf(given), [name] = given.operands;
     if (name === undefined && (chosen === "valid" || chosen === "all")) {
@@ -125,6 +131,7 @@ export const cnitoolGcCommand: Command = {
   operandCount: [1, 2],
   options: runtimeOptions,
   notes: "The result cache also has attachments of other engines, when they use the same network name.\n",
+  examples: [],
   run(given) {
     const runtime = runtimeOf(given), network = networkOf(given);
     examineRecords(runtime, () => attachmentsToNetwork(runtime, network.name).map(({ recorded }) => recorded));

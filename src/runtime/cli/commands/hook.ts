@@ -14,7 +14,7 @@ import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state
 import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
 import { parseNetworks, type RequestedNetwork, requestOf } from "../../hook/request.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { capabilityOptions, INTERRUPTION_NOTE, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { capabilityOptions, INTERRUPTION_STATUS, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
 import { printLine } from "../output.ts";
 
@@ -36,8 +36,12 @@ export const hookCommand: Command = {
   notes:
     "The command reads the container's state from stdin. Call 'hook add' in createRuntime, 'hook del' in poststop.\n" +
     "NETWORK has the form NETWORK[@IFNAME][ ip=ADDRESS][ mac=MAC][ ingress=RATE][ egress=RATE]. Without NETWORK, 'add'\n" +
-    "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n" +
-    INTERRUPTION_NOTE,
+    "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n",
+  exitStatus: INTERRUPTION_STATUS,
+  examples: [
+    { args: "add front 'back@net1 ip=10.2.0.9' --ports 8080:80", what: "in createRuntime: attach to two networks" },
+    { args: "del", what: "in poststop: detach from all networks" },
+  ],
   run(given) {
     const [verb, ...networks] = given.operands;
     if (verb === "add") return interruptible("patchbay hook", () => add(given, networks));

@@ -20,8 +20,12 @@ export const inspectCommand: Command = {
     brief: { help: "print one line for each attachment, those with differences first" },
     ...inspectionArguments.options,
   },
-  notes: `${inspectionArguments.notes}Each resource is "ok", "differs", or "unknown" when it cannot be looked at.\n` +
-    "Exit status: 0 when everything is as it was made, 1 when something differs, or a namespace is gone or elsewhere.\n",
+  notes: `${inspectionArguments.notes}Each resource is "ok", "differs", or "unknown" when it cannot be looked at.\n`,
+  exitStatus: "0 when everything is as it was made, 1 when something differs, or a namespace is gone or elsewhere.",
+  examples: [
+    { args: "--brief", what: "what is attached, and whether it is as it was made" },
+    { args: "first web", what: "what was made for this attachment, and what is there now" },
+  ],
   run(given) {
     const { pluginPath } = runtimeOf(given), isBrief = given.has("brief"), view = new HostView();
     if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");

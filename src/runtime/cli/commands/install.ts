@@ -1,17 +1,21 @@
 /**
  * `patchbay install DIR`: one copy of this program in a CNI plugin directory, and a symbolic link to it for every
- * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept.
+ * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept. Where all of
+ * it is there already, nothing is written.
  */
-import { hasFileCapabilities, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
+import { errorText } from "../../../cni/error.ts";
+import { hasFileCapabilities, haveSameBytes, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
+import { EROFS, isErrno } from "../../../ffi/errno.ts";
 import {
   exists,
   type FileIdentity,
   identify,
+  isRegularFile,
   listDirectory,
-  makeDirectories,
   removeFile,
   syncDirectory,
 } from "../../../ffi/files.ts";
+import { whileDirectoryLocked } from "../../../ffi/lock.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
@@ -22,9 +26,11 @@ import {
   judgePlaces,
   linkWithBackup,
   removeBackups,
+  removeLeftovers,
   unlinkAndRestore,
 } from "../link-with-backup.ts";
 import { absolutePath } from "../../../ffi/absolute-path.ts";
+import { VERSION } from "../../../version.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   DRIVER,
@@ -32,6 +38,7 @@ import {
   linkPrograms,
   PODMAN_DIRECTORY,
   PROGRAM_NAMES,
+  RECORD,
   recordedDirectories,
   requireOtherDirectory,
   unlinkPrograms,
@@ -42,6 +49,8 @@ import { checkUninstall } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
+/** What is made in the directory under another name first. */
+const TEMPORARIES = [PROGRAM, RECORD, ...pluginNames];
 
 export const installCommand: Command = {
   runsByItself: true,
@@ -69,6 +78,10 @@ export const installCommand: Command = {
   notes:
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
     "had the same name, one after the other, the later one is kept.\n",
+  examples: [
+    { args: "--bin /usr/local/bin /opt/cni/bin", what: "where most engines look for plugins" },
+    { args: "--uninstall /opt/cni/bin", what: "put back what was there before" },
+  ],
   run(given: Given) {
     const directory = absolutePath(given.operands[0]!);
     const [bin, podman] = ["bin", "podman"].map((option) => given.value(option)).map((path) =>
@@ -78,27 +91,9 @@ export const installCommand: Command = {
     requireOtherDirectory("podman", podman, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
-    if (given.has("uninstall")) {
-      for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
-      if (!exists(directory)) printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
-      checkWhatStays(directory, given.has("force"));
-      removeUnits(residentUnits, directory);
-      removeUnits(dhcpUnits, directory);
-      unlinkPrograms(directory);
-      uninstall(directory);
-    } else {
-      judgePlaces(directory, pluginNames);
-      if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
-      if (podman !== undefined) judgePlaces(podman, [DRIVER]);
-      const isFirst = install(directory);
-      if (bin !== undefined) linkPrograms(bin, directory);
-      if (podman !== undefined) linkDriver(podman, directory);
-      if (given.has("resident")) installUnits(residentUnits, directory);
-      else if (isFirst && !given.has("no-resident")) installUnitsUnasked(residentUnits, directory);
-      if (given.has("no-resident")) removeUnits(residentUnits, directory);
-      if (given.has("dhcp")) installUnits(dhcpUnits, directory);
-      if (given.has("no-dhcp")) removeUnits(dhcpUnits);
-    }
+    const directories = { directory, bin, podman };
+    if (given.has("uninstall")) uninstallFrom(directory, given.has("force"));
+    else explainReadOnly(directory, () => installInto(directories, given));
     return 0;
   },
 };
@@ -108,22 +103,78 @@ function refuseTogether(given: Given, options: readonly string[]): void {
   if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
 }
 
+function installInto(
+  { directory, bin, podman }: { directory: string; bin: string | undefined; podman: string | undefined },
+  given: Given,
+): void {
+  judgePlaces(directory, pluginNames);
+  if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
+  if (podman !== undefined) judgePlaces(podman, [DRIVER]);
+  refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
+  libc.umask(0o022); // everybody may read a plugin directory
+  const isFirst = whileDirectoryLocked(directory, () => {
+    const isFirst = install(directory);
+    if (bin !== undefined) linkPrograms(bin, directory);
+    if (podman !== undefined) linkDriver(podman, directory);
+    return isFirst;
+  });
+  if (given.has("resident")) installUnits(residentUnits, directory);
+  else if (isFirst && !given.has("no-resident")) installUnitsUnasked(residentUnits, directory);
+  if (given.has("no-resident")) removeUnits(residentUnits, directory);
+  if (given.has("dhcp")) installUnits(dhcpUnits, directory);
+  if (given.has("no-dhcp")) removeUnits(dhcpUnits);
+}
+
 /** Returns whether the program was not there before. */
 function install(directory: string): boolean {
-  const own = identify("/proc/self/exe");
-  refuseElevated("/proc/self/exe", own);
-  libc.umask(0o022); // everybody may read a plugin directory
-  makeDirectories(directory, 0o755);
   const program = `${directory}/${PROGRAM}`;
   const present = identifyEntry(program);
   if (present !== undefined) refuseElevated(program, present);
-  if (present?.id !== own.id) {
+  removeLeftovers(directory, TEMPORARIES);
+  const isNew = present === undefined || !isCopy(program, present);
+  if (isNew) {
     replaceWithCopy(program, "/proc/self/exe", 0o755);
     printLine(`${program}: ${present === undefined ? "installed" : "replaced"}`);
   }
-  for (const name of pluginNames) linkWithBackup(`${directory}/${name}`, PROGRAM);
-  syncDirectory(directory);
+  const linked = pluginNames.filter((name) => linkWithBackup(`${directory}/${name}`, PROGRAM));
+  // Immutable file systems have no fsync.
+  if (isNew || linked.length > 0) syncDirectory(directory);
   return present === undefined;
+}
+
+/** Whether a copy would make the same file again. */
+function isCopy(program: string, present: FileIdentity): boolean {
+  if (present.id === identify("/proc/self/exe").id) return true;
+  return isRegularFile(present) && (present.mode & 0o7777) === 0o755 && present.uid === process.geteuid!() &&
+    haveSameBytes(program, "/proc/self/exe");
+}
+
+/** Where nothing is missing, a directory may be read-only: that of an immutable system, or of a second container. */
+function explainReadOnly(directory: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!isErrno(error, EROFS)) throw error;
+    throw new Error(
+      `${errorText(error)}: ${directory} does not have all of patchbay ${VERSION} as this build has it; mount it ` +
+        "writable, install the same build, or name another directory",
+    );
+  }
+}
+
+function uninstallFrom(directory: string, force: boolean): void {
+  for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
+  const work = () => {
+    checkWhatStays(directory, force);
+    removeUnits(residentUnits, directory);
+    removeUnits(dhcpUnits, directory);
+    removeLeftovers(directory, TEMPORARIES);
+    unlinkPrograms(directory);
+    uninstall(directory);
+  };
+  if (exists(directory)) return whileDirectoryLocked(directory, work);
+  printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
+  work();
 }
 
 /** The plugins that are back after uninstalling must be able to remove what is attached now, unless `force`. */

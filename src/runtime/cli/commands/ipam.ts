@@ -55,6 +55,10 @@ export const ipamCommand: Command = {
     "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
     "export NETWORK                          remove from the directory what Go's host-local does not know",
   ].map((line) => `  ${line}\n`).join("") + containerNote(TO_TAKE),
+  examples: [
+    { args: "list", what: "all leases, and who has them" },
+    { args: "release first 10.70.0.9", what: "give this address back" },
+  ],
   run(given) {
     const [action, network, ...addresses] = given.operands;
     switch (action) {

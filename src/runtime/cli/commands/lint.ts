@@ -16,7 +16,12 @@ export const lintCommand: Command = {
   },
   notes:
     "Without FILE, lint checks the configuration directory; a FILE may be a directory, too. It does not check the\n" +
-    "keys of plugins that are not part of patchbay. Exit status: 1 when it finds an error or a warning.\n",
+    "keys of plugins that are not part of patchbay.\n",
+  exitStatus: "1 when it finds an error or a warning.",
+  examples: [
+    { args: "", what: "all that engines read in /etc/cni/net.d" },
+    { args: "10-first.conflist", what: "a file that is not there yet" },
+  ],
   run(given) {
     const { configDirectory, pluginPath } = runtimeOf(given);
     const isFile = (path: string) => !exists(path) || !isDirectory(identify(path));

@@ -25,6 +25,7 @@ export const networkCommand: Command = {
     "The command refuses while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
     "A bridge stays when something else uses it, or when patchbay did not make it for this network. What all networks\n" +
     'share stays, too; with "disableGC" also what no record names.\n',
+  examples: [{ args: "remove first --dry-run", what: "list what the network first has left" }],
   run(given) {
     const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
     if (action !== "remove") {

@@ -21,7 +21,8 @@ export const networksCommand: Command = {
     ...runtimeOptions,
   },
   notes: "The command tells of addresses that overlap with another network's, or with a route of the host.\n" +
-    "Exit status: 1 when something is broken or missing, as a directory that is named and does not exist. Plugins that are not part of patchbay are not called.\n",
+    "Plugins that are not part of patchbay are not called.\n",
+  exitStatus: "1 when something is broken or missing, as a directory that is named and does not exist.",
   run(given) {
     const runtime = runtimeOf(given),
       directory = runtime.configDirectory,

@@ -17,8 +17,12 @@ export const planCommand: Command = {
   needsRoot: true,
   options: { json: { help: "print JSON" }, ...capabilityOptions, ...attachmentArguments.options },
   notes:
-    `${attachmentArguments.notes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n` +
-    "Exit status: 1 when 'add' would fail.\n",
+    `${attachmentArguments.notes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n`,
+  exitStatus: "1 when 'add' would fail.",
+  examples: [
+    { args: "first", what: "what an attachment to the network first consists of" },
+    { args: "first web", what: "what is in the way in the namespace web" },
+  ],
   run(given) {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);
     warnOfMisspellings(network, pluginPath);

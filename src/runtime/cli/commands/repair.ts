@@ -12,8 +12,9 @@ export const repairCommand: Command = {
   ...inspectionArguments,
   notes:
     `${inspectionArguments.notes}What differs is "mended", or says why not. A link that is gone is not made again:\n` +
-    "'patchbay del' and 'add' do that. " +
-    "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
+    "'patchbay del' and 'add' do that.\n",
+  exitStatus: "0 when everything is now as it was made, 1 when something could not be repaired.",
+  examples: [{ args: "", what: "after 'nft flush ruleset': make the rules of all attachments again" }],
   run(given) {
     const runtime = runtimeOf(given), view = new HostView();
     const repaired = selectedAttachments(given).map((attachment) =>

@@ -27,8 +27,9 @@ export const serveCommand: Command = {
     status: { help: "say what the resident is doing, instead of becoming one" },
     json: { help: "with --status: print JSON" },
   },
-  notes: "Calls that it cannot serve, and all calls when it is gone, run by themselves.\n" +
-    "Exit status of --status: 0 when calls of this program are served, 1 when they run by themselves.\n",
+  notes: "Calls that it cannot serve, and all calls when it is gone, run by themselves.\n",
+  exitStatus: "with --status, 0 when calls of this program are served, 1 when they run by themselves.",
+  examples: [{ args: "--status", what: "whether calls are served, and what the resident is doing" }],
   run(given, _program, services) {
     if (!given.has("status")) {
       if (given.has("json")) throw new UsageError("--json goes with --status");

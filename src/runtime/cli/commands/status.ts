@@ -18,6 +18,8 @@ export const statusCommand: Command = {
   options: { json: { help: "print JSON" }, ...runtimeOptions },
   notes:
     "The command prints how many addresses each pool of host-local has left. A full pool fails ADD, not STATUS.\n",
+  exitStatus: "1 when the network takes no attachments now, with the reason on stderr.",
+  examples: [{ args: "first", what: "whether the network first works, and how many addresses it has left" }],
   run(given, program) {
     const runtime = runtimeOf(given), network = networkOf(given), isOwn = program === "patchbay";
     if (isOwn) warnOfMisspellings(network, runtime.pluginPath);
