@@ -60,13 +60,7 @@ function orMissing(work) {
 }
 
 async function installNpmPackages() {
-  if (!npmPackagesAreCurrent()) {
-    say("installing npm packages (npm ci)");
-    const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-    if (code !== 0) {
-      throw new Missing("npm ci failed: the npm packages of package-lock.json are not here and could not be fetched");
-    }
-  }
+  await installLocked();
   // npm may have been told not to run install scripts, and asks first from version 11 on. These two install programs.
   finishInstall("bun", "bin/bun.exe", "install.js");
   finishInstall("deno", "deno", "install.cjs");
@@ -78,11 +72,22 @@ async function installNpmPackages() {
   }
 }
 
-function npmPackagesAreCurrent() {
-  return Object.entries(readJson("package-lock.json").packages).every(([path, locked]) => {
+/** The npm packages of a folder with a lockfile of its own, or of the checkout. */
+export async function installLocked(folder = ".", ...flags) {
+  if (npmPackagesAreCurrent(folder)) return;
+  const where = folder === "." ? "" : ` in ${folder}`;
+  say(`installing npm packages${where} (npm ci)`);
+  const code = await run("npm", ["ci", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error", ...flags]);
+  if (code === 0) return;
+  const lockfile = join(folder, "package-lock.json");
+  throw new Missing(`npm ci failed: the npm packages of ${lockfile} are not here and could not be fetched`);
+}
+
+function npmPackagesAreCurrent(folder) {
+  return Object.entries(readJson(join(folder, "package-lock.json")).packages).every(([path, locked]) => {
     if (path === "" || locked.optional) return true;
-    return existsSync(join(root, path, "package.json")) &&
-      readJson(join(path, "package.json")).version === locked.version;
+    return existsSync(join(root, folder, path, "package.json")) &&
+      readJson(join(folder, path, "package.json")).version === locked.version;
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * What is linked into the program besides our own code: Bun and the libraries in it. Which versions, Bun itself says
- * (\`process.versions\`); licences are from its LICENSE.md. A test holds both lists together, so a new Bun that brings a
+ * (\`process.versions\`); licences are those that its repository names. A test holds both lists together, so a new Bun that brings a
  * library more is noticed.
  */
 

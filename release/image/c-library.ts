@@ -13,7 +13,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Architecture } from "../../compile/native.ts";
 import type { TarEntry } from "../tar.ts";
 
 /** What the program and Bun load: `readelf -d dist/patchbay`. */
@@ -23,7 +22,10 @@ const LIBRARIES = ["libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"];
 const debian = {
   x64: { name: "amd64", folder: "lib/x86_64-linux-gnu", loader: "lib64/ld-linux-x86-64.so.2" },
   arm64: { name: "arm64", folder: "lib/aarch64-linux-gnu", loader: "lib/ld-linux-aarch64.so.1" },
-} as const satisfies Record<Architecture, object>;
+} as const;
+
+/** Debian has no other C library. */
+export type ImageArchitecture = keyof typeof debian;
 
 const cache = resolve(import.meta.dir, "../../.cache/libc6");
 
@@ -33,7 +35,7 @@ export interface CLibrary {
 }
 
 /** Downloads it when it is not in `.cache`: whoever wants a newer one removes it there. */
-export function cLibrary(architecture: Architecture): CLibrary {
+export function cLibrary(architecture: ImageArchitecture): CLibrary {
   const { name, folder, loader } = debian[architecture], unpacked = join(cache, name);
   if (!existsSync(unpacked)) download(name, unpacked);
   const read = (path: string) => readFileSync(join(unpacked, path));

@@ -7,9 +7,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
-import { type Architecture, compileNative } from "../../compile/native.ts";
+import { compileNative } from "../../compile/native.ts";
 import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
-import { cLibrary } from "./c-library.ts";
+import { cLibrary, type ImageArchitecture } from "./c-library.ts";
 
 const root = resolve(import.meta.dir, "../..");
 
@@ -17,7 +17,7 @@ const root = resolve(import.meta.dir, "../..");
 const platforms = {
   x64: { architecture: "amd64", os: "linux" },
   arm64: { architecture: "arm64", os: "linux", variant: "v8" },
-} as const satisfies Record<Architecture, object>;
+} as const satisfies Record<ImageArchitecture, object>;
 
 /** Where the manifests of release/image mount the host's directory. */
 export const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
@@ -25,7 +25,7 @@ export const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
 export const NAME = "localhost/patchbay";
 
 export interface Wanted {
-  programs: Record<Architecture, string>;
+  programs: Record<ImageArchitecture, string>;
   version: string;
   /** Of all files and of the image, in seconds since 1970. */
   epoch: number;
@@ -44,7 +44,7 @@ export function makeImage({ programs, version, epoch, out, compile = compileNati
     return { mediaType, digest, size: bytes.length };
   };
   const facts = { version, created: new Date(epoch * 1000).toISOString().replace(".000Z", "Z") };
-  const manifests = (Object.keys(platforms) as Architecture[]).map((architecture) => {
+  const manifests = (Object.keys(platforms) as ImageArchitecture[]).map((architecture) => {
     const files = [...own(programs[architecture], compile("pause", architecture)), ...cLibrary(architecture).files];
     const layer = tarOf(withDirectories(files), epoch);
     const annotations = describe(facts);
@@ -92,7 +92,7 @@ function describe({ version, created }: Facts): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [`org.opencontainers.image.${key}`, value]));
 }
 
-function configOf(architecture: Architecture, layer: Uint8Array, labels: Record<string, string>): object {
+function configOf(architecture: ImageArchitecture, layer: Uint8Array, labels: Record<string, string>): object {
   const created = labels["org.opencontainers.image.created"];
   return {
     created,

@@ -1,6 +1,6 @@
 /**
  * The manual pages, from what the program itself says: its commands with their options, notes and examples, and the
- * tables of README.md. Whatever a page should say, the help says.
+ * tables of docs/commands.md. Whatever a page should say, the help says.
  */
 import { cnitoolCommands, OTHER_NAMES, ownCommands, SUMMARY } from "../../src/runtime/cli/command-line.ts";
 import type { Command, OptionTable } from "../../src/runtime/cli/command.ts";
@@ -17,7 +17,7 @@ import {
   section,
   sentence,
 } from "./mdoc.ts";
-import { sectionOfReadme } from "./readme-tables.ts";
+import { sectionOfCommands } from "./command-tables.ts";
 
 export interface ManPage {
   /** As the file is named: `patchbay-add.1`. */
@@ -59,8 +59,8 @@ function head(name: string, seconds: number): string {
 }
 
 function overview(commands: readonly NamedCommand[]): string {
-  const { before, rows, after } = sectionOfReadme("Environment variables");
-  const statuses = sectionOfReadme("Exit statuses");
+  const { before, rows, after } = sectionOfCommands("Environment variables");
+  const statuses = sectionOfCommands("Exit statuses");
   return [
     section("SYNOPSIS", ".Nm\n.Ar COMMAND\n.Op Ar ARGUMENTS\n"),
     section("DESCRIPTION", paragraphs(OTHER_NAMES)),
@@ -69,7 +69,7 @@ function overview(commands: readonly NamedCommand[]): string {
       list(commands.map(({ name, command }) => ({ head: `Xr ${pageOf(name)} 1`, text: sentence(command.summary) }))),
     ),
     section("ENVIRONMENT", joined(prose(before), table("Ev", rows), paragraphs(after))),
-    section("FILES", table("Pa", sectionOfReadme("Files").rows)),
+    section("FILES", table("Pa", sectionOfCommands("Files").rows)),
     section("EXIT STATUS", joined(table("Li", statuses.rows), paragraphs(statuses.after))),
     seeAlso(["cnitool", ...commands.map(({ name }) => pageOf(name))]),
   ].join("");
@@ -152,7 +152,7 @@ function exampleList(called: string, examples: NonNullable<Command["examples"]>)
 
 const OTHER_VARIABLES = ".Xr patchbay 1\nlists the variables of all commands.\n";
 
-/** The rows of README.md, whose first column is one name in backticks, or several. */
+/** The rows of docs/commands.md, whose first column is one name in backticks, or several. */
 function table(macro: "Ev" | "Pa" | "Li", rows: readonly (readonly [string, string])[]): string {
   return list(rows.map(([first, second]) => ({
     head: `${macro} ${escaped(first.replaceAll("`", "")).replaceAll(",", " ,")}`,
@@ -161,7 +161,7 @@ function table(macro: "Ev" | "Pa" | "Li", rows: readonly (readonly [string, stri
 }
 
 function variablesIn(text: string): string {
-  const named = sectionOfReadme("Environment variables").rows
+  const named = sectionOfCommands("Environment variables").rows
     .filter(([name]) => text.includes(`$${name.replaceAll("`", "")}`));
   return joined(named.length === 0 ? "" : table("Ev", named), OTHER_VARIABLES);
 }

@@ -92,7 +92,16 @@ test("a plugin and a resource are in their folders, and no spelling of the skele
     if (path.endsWith("gen.ts")) continue;
     expect(plugin.stdout + resource.stdout).toContain(`wrote ${path}\n`);
   }
-  for (const page of ["README.md", "docs/quirks", "examples", "docs/kernel-objects.md", "CHANGELOG.md"]) {
+  for (
+    const page of [
+      "README.md",
+      "docs/plugins.md",
+      "docs/quirks",
+      "examples",
+      "docs/kernel-objects.md",
+      "CHANGELOG.md",
+    ]
+  ) {
     expect(plugin.stdout).toContain(page);
   }
 }, 300_000);

@@ -70,7 +70,8 @@ const capabilityArgs = {
 
 /** podman's own, and those that it takes for further networks. */
 const PODMANS = ["10.88.0.0/16", "10.89.0.0/16"];
-const pages = ["README.md", "docs/ledger.md", "demo/demo.ts"];
+const recipes = readdirSync(`${root}/docs/recipes`).map((name) => `docs/recipes/${name}`);
+const pages = ["README.md", "docs/ledger.md", "docs/start.md", "demo/demo.ts", ...recipes];
 
 test("the examples, the README, the pages and the demo have subnets of their own, none of them podman's", () => {
   const files = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter((name) =>
@@ -78,9 +79,10 @@ test("the examples, the README, the pages and the demo have subnets of their own
   );
   const found = [...files.map((name) => `examples/${name}`), ...pages].flatMap((file) => {
     const text = readFileSync(`${root}/${file}`, "utf8");
-    const subnets = [...text.matchAll(/"?(?:subnet|address)"?: *"([^"]+\/[0-9]+)"/g)].map(([, subnet]) => subnet!);
-    // The ledger shows what came of the subnet.
-    return (file === "docs/ledger.md" ? subnets.slice(0, 1) : subnets).map((subnet) => ({ file, subnet }));
+    // Pages also show what addresses came of a subnet.
+    const isPage = file.endsWith(".md");
+    const subnets = text.matchAll(isPage ? /"subnet": *"([^"]+)"/g : /"?(?:subnet|address)"?: *"([^"]+\/[0-9]+)"/g);
+    return [...new Set([...subnets].map(([, subnet]) => subnet!))].map((subnet) => ({ file, subnet }));
   });
   expect(new Set(found.map(({ file }) => file)).size).toBeGreaterThan(18);
   const all = [...found, ...PODMANS.map((subnet) => ({ file: "podman", subnet }))];
@@ -142,11 +144,12 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     expect((await judge("schemas/network-config-list.json"))(await json(`examples/${name}.conflist`))).toBe(true);
   });
 
-  test(`README.md has a row for ${name}, and every option`, async () => {
+  test(`README.md has a row for ${name}, and docs/plugins.md every option`, async () => {
     const readme = await Bun.file(`${root}/README.md`).text();
+    const list = await Bun.file(`${root}/docs/plugins.md`).text();
     // A command may have the plugin's name, too.
     const row = readme.split("## The plugins")[1]!.split("\n").find((line) => line.startsWith(`| \`${name}\``));
-    const options = readme.split(/^(?:- |#)/m).find((item) => item.startsWith(`\`${name}\`: `));
+    const options = list.split(/^(?:- |#)/m).find((item) => item.startsWith(`\`${name}\`: `));
     expect(row).toContain(`[${name}.conflist](examples/${name}.conflist)`);
     const common = Object.keys((await json("schemas/network-config.json")).properties);
     const known = [...common, ...unlisted[name] ?? [], "cni.dev/valid-attachments"];

@@ -1,4 +1,4 @@
-/** The commands in README.md work as printed, in this order, on a fresh machine. */
+/** The commands in README.md, and those by hand in docs/commands.md, work as printed, in this order, on a fresh machine. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -7,10 +7,11 @@ import { PATCHBAY } from "../support/plugins.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const readme = readFileSync(`${root}/README.md`, "utf8");
+const commands = readFileSync(`${root}/docs/commands.md`, "utf8");
 
 /** The lines of each block of code under a heading. */
-function blocksUnder(heading: string): string[] {
-  const section = readme.split(/^## /m).find((text) => text.startsWith(`${heading}\n`))!;
+function blocksUnder(heading: string, page = readme): string[] {
+  const section = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`))!;
   return [...section.matchAll(/^```\n([^]*?)^```$/gm)].map(([, lines]) => lines!);
 }
 
@@ -26,8 +27,9 @@ test("Install, and a first network", async () => {
   const install = blocksUnder("Install")[0]!.replace("npm run build\n", "").replace("dist/patchbay", PATCHBAY);
   expect(install).toContain("install --bin /usr/local/bin /opt/cni/bin");
   await machine.sh(`cd ${root}\n${install}`);
-  const [first, byHand, ...others] = blocksUnder("A first network");
-  expect(others).toEqual([]);
+  const [first, ...others] = blocksUnder("A first network");
+  const [byHand, ...more] = blocksUnder("Ports and addresses by hand", commands);
+  expect([...others, ...more]).toEqual([]);
   const output = await machine.sh(first!);
   expect(output).toContain('"address": "10.70.0.2/16"');
   expect(output).toContain("1 packets transmitted, 1 received");
@@ -44,7 +46,7 @@ test("Install, and a first network", async () => {
 
 test("the table of commands is what help lists", () => {
   const help = String(Bun.spawnSync([PATCHBAY, "help"]).stdout);
-  const commands = [...help.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name!);
+  const listed = [...help.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name!);
   const rows = [...readme.split("## The plugins")[0]!.matchAll(/^\| `(\w+)` +\|/gm)].map(([, name]) => name!);
-  expect(rows.sort()).toEqual(commands.sort());
+  expect(rows.sort()).toEqual(listed.sort());
 });

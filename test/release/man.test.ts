@@ -1,10 +1,10 @@
-/** The manual pages: what mandoc and man read, beside the help, the completion and the tables of README.md. */
+/** The manual pages: what mandoc and man read, beside the help, the completion and the tables of docs/commands.md. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { manPages } from "../../release/man/pages.ts";
-import { sectionOfReadme } from "../../release/man/readme-tables.ts";
+import { sectionOfCommands } from "../../release/man/command-tables.ts";
 import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../../src/dhcp/service-protocol.ts";
 import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../src/engine/state-directory.ts";
 import { DEFAULT_DATA_DIRECTORY } from "../../src/ipam/go-directory.ts";
@@ -135,15 +135,15 @@ test("cnitool's page has each of its commands with each option", () => {
   }
 });
 
-describe("the tables of README.md, which the overview repeats", () => {
+describe("the tables of docs/commands.md, which the overview repeats", () => {
   const first = (heading: string) =>
-    sectionOfReadme(heading).rows.flatMap(([names]) => names.replaceAll("`", "").split(", "));
+    sectionOfCommands(heading).rows.flatMap(([names]) => names.replaceAll("`", "").split(", "));
 
   test("have every variable that the program reads for people", () => {
     // Of the protocol, of systemd, of the shell, and of our own tests.
     const others = ["CNI_COMMAND", "PATH", "PATCHBAY_NETLINK"];
     const ofSystemd = ["LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET"];
-    const { after } = sectionOfReadme("Environment variables");
+    const { after } = sectionOfCommands("Environment variables");
     const known = [...first("Environment variables"), ...after.matchAll(/[A-Z]+_[A-Z_]+/g).map(([name]) => name)];
     const read = repositoryFiles().filter((path) => /^src\/.*\.ts$/.test(path)).flatMap((path) =>
       [...readFileSync(join(root, path), "utf8").matchAll(/\bvariable\("(\w+)"\)/g)].map(([, name]) => name!)
@@ -168,6 +168,6 @@ describe("the tables of README.md, which the overview repeats", () => {
   });
 
   test("a heading without a table is refused", () => {
-    expect(() => sectionOfReadme("Licence")).toThrow('README.md has no table of two columns under "Licence"');
+    expect(() => sectionOfCommands("Ctrl-C")).toThrow('docs/commands.md has no table of two columns under "Ctrl-C"');
   });
 });

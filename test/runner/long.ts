@@ -13,6 +13,8 @@ const aside = [
   // That every row of the benchmark runs.
   "test/bench/run.test.ts",
   "test/dhcp/plugin/floods.test.ts",
+  // It fetches VitePress, which nothing else needs.
+  "test/docs/site.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
   // How a directory is installed shows in runtime/cli/install-again.test.ts.
@@ -38,6 +40,7 @@ const inShares = [
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
 const withOtherKernel = [
   "test/docs/examples.test.ts",
+  "test/docs/recipes.test.ts",
   "test/kernel/altered.test.ts",
   "test/kernel/announcement.test.ts",
   "test/kernel/bridge-options.test.ts",

@@ -12,16 +12,22 @@ export interface Document {
 
 export const root = resolve(import.meta.dir, "../..");
 const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "release", "schemas", "src", "test", "types"];
+/** By npm for the site of the pages, and what VitePress has while it builds that. */
+const INSTALLED = ["node_modules", ".temp", "cache"];
 const commented = [".ts", ".mjs", ".c", ".h", ".S"];
 
 /** Every file of the repository, without what is installed or built. */
 export function repositoryFiles(): string[] {
-  const below = folders.flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-  );
   const top = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name);
-  return [...top, ...below].sort();
+  return [...top, ...folders.flatMap(filesBelow)].sort();
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return INSTALLED.includes(entry.name) ? [] : filesBelow(path);
+    return entry.isFile() ? [path] : [];
+  });
 }
 
 /** Copies what a tool works on, and links the npm packages. With folders, only these and what is at the top. */

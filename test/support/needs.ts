@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 
 const checks = {
   root: () => process.getuid!() === 0,
+  npm: () => Bun.which("npm") !== null,
   gcc: () => Bun.which("x86_64-linux-gnu-gcc") !== null,
   "go-cni": () =>
     ["/usr/lib/go-1.19/bin/go", "/usr/share/gocode/src/github.com/containerd/go-cni"].every((path) =>

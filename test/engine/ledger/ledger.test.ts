@@ -106,33 +106,6 @@ test("an abandoned ledger leaves nothing except the entries of an earlier ADD", 
   expect(announced()).toEqual(["first"]);
 });
 
-test.each([["before", ["a", "b", "c"]], ["after", ["b", "a", "c"]]] as const)(
-  "an ADD that fails beside another one leaves what the other wrote, when that began %s it",
-  (when, all) => {
-    const open = { before: () => openLedger(header), after: () => undefined }[when]();
-    open?.intend([thing("a")]);
-    const failing = openLedger(header);
-    failing.intend([thing("b")]);
-    const other = open ?? openLedger(header);
-    if (open === undefined) other.intend([thing("a")]);
-    other.intend([thing("c")]);
-    failing.abandon();
-    expect(announced()).toEqual([...all]);
-    expect(other.finish(answer)).toBe(true);
-    expect(announced()).toEqual([...all]);
-  },
-);
-
-test("an ADD that fails leaves what another one wrote that was done meanwhile", () => {
-  const failing = openLedger(header);
-  failing.intend([thing("a")]);
-  const other = openLedger(header);
-  other.intend([thing("b")]);
-  other.finish(answer);
-  failing.abandon();
-  expect(announced()).toEqual(["a", "b"]);
-});
-
 test("of two DELs that give up a shared claim, the later finds it unclaimed; a new ADD claims it again", () => {
   const add = (who: typeof header, name: string) => {
     const ledger = openLedger(who);
