@@ -7,11 +7,13 @@ import type { Source } from "./sources.ts";
 const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
   "src/ffi/state-file.ts": "judges what it opens",
+  "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
   "src/daemon/listener.ts": "processes in /proc",
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/boot.ts": "the id of the boot in /proc",
   "src/ffi/calls.ts": "processes in /proc",
   "src/ffi/capabilities.ts": "this process in /proc",
+  "src/ffi/namespaces.ts": "this process's namespace in /proc",
   "src/ffi/lock.ts": "a directory, to lock it",
   "src/ffi/directory-entries.ts": "the program that is installed, and a new file in its place",
   "src/ffi/environment.ts": "the environment in /proc",
@@ -41,6 +43,7 @@ const unjudged: Record<string, string> = {
   "src/resident/workers.ts": "/dev/null",
   "src/resources/link/link-settings.ts": "a new backup file, made with O_EXCL",
   "src/resources/link/tap/selinux-tap.ts": "this process's attributes in /proc",
+  "src/runtime/cli/commands/conformance.ts": "a file that the caller names",
   "src/runtime/cli/units.ts": "systemd's units, which operators mask by links",
 };
 

@@ -81,6 +81,7 @@ export const rooms: readonly Room[] = [
     name: "runtime",
     what: "whole networks: their files, chains of plugins, the result cache, GC, the command line",
     mayImport: [
+      "conformance",
       "engine",
       "plugins/table.ts",
       "resources/table.ts",
@@ -94,6 +95,11 @@ export const rooms: readonly Room[] = [
       "net",
       "version.ts",
     ],
+  },
+  {
+    name: "conformance",
+    what: "the specification's demands on a plugin, and a host of its own for each, where it is asked",
+    mayImport: ["plugins/table.ts", "ffi", "cni", "net"],
   },
   {
     name: "engine",

@@ -67,7 +67,7 @@ export function runProgram(
       const reading = [...outputs.keys()].filter((fd) => open.has(fd));
       if (reading.length === 0 && !open.has(ourIn) && (ending !== undefined || pidfd < 0)) break;
       const leftMs = deadline - performance.now();
-      if (leftMs < 0 && ending === undefined) throw killed(pid, program.path, patienceMs);
+      if (leftMs < 0 && ending === undefined) throw killed(pid, program, patienceMs);
       const running = ending === undefined ? [pidfd, signals] : [];
       const inputs = [...reading, ...running].map((fd) => ({ fd, events: POLLIN }));
       const ready = poll([...inputs, { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }], Math.max(0, leftMs));
@@ -103,11 +103,14 @@ function writeSome(fd: number, bytes: Uint8Array): number {
   return written < 0 && lastErrno() === EINTR ? 0 : written;
 }
 
-function killed(pid: number, path: string, patienceMs: number): Error {
+export class Overdue extends Error {}
+
+/** A program with a group of its own is killed with what it has started. */
+function killed(pid: number, { path, hasOwnGroup }: Omit<Program, "descriptors">, patienceMs: number): Overdue {
   const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
-  sendSignal(pid, SIGKILL);
+  sendSignal(hasOwnGroup ? -pid : pid, SIGKILL);
   waitFor(pid);
-  return new Error(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
+  return new Overdue(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
 }
 
 /** With what the program has started, which would go on beside the taking back. */

@@ -45,6 +45,8 @@ export const cnitoolCommands: Record<string, () => Command> = {
 
 export const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
+  conformance: () =>
+    (require("./commands/conformance.ts") as typeof import("./commands/conformance.ts")).conformanceCommand,
   dhcp: () => (require("./commands/dhcp.ts") as typeof import("./commands/dhcp.ts")).dhcpCommand,
   hook: () => (require("./commands/hook.ts") as typeof import("./commands/hook.ts")).hookCommand,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,

@@ -1,0 +1,43 @@
+/**
+ * A process that holds everything it starts: process 1 of its own namespace, which ends when its parent does, by whatever
+ * signal. The kernel then ends all other processes in it, whatever they are, and with them goes all that they were given.
+ */
+import { environmentForChild, variable } from "../ffi/environment.ts";
+import { closeFile } from "../ffi/files.ts";
+import { exitNow } from "../ffi/libc.ts";
+import { inNewProcessNamespace } from "../ffi/namespaces.ts";
+import { poll, POLLIN } from "../ffi/poll.ts";
+import { endWith, SIGKILL } from "../ffi/signals.ts";
+import { openPipe, spawn, waitFor } from "../ffi/spawn.ts";
+
+/** Set for the process inside, to the descriptor that shows it whether its parent lives. */
+const VARIABLE = "PATCHBAY_CONFORMANCE_ALONE";
+const PARENT = 3;
+
+/** Runs this program once more with the same arguments, alone. Returns its exit status. */
+export function runAlone(args: readonly string[]): number {
+  const [readEnd, writeEnd] = openPipe();
+  const pid = inNewProcessNamespace(() =>
+    spawn({
+      path: "/proc/self/exe",
+      argv: ["patchbay", ...args],
+      environment: environmentForChild({ [VARIABLE]: String(PARENT) }),
+      descriptors: [0, 1, 2, readEnd],
+    })
+  );
+  closeFile(readEnd);
+  const ending = waitFor(pid);
+  closeFile(writeEnd);
+  if ("signal" in ending) throw new Error(`the process that ran the plugins was ended by signal ${ending.signal}`);
+  return ending.exitStatus;
+}
+
+/** Whether this is the process that `runAlone` started. It is from now on one that ends with its parent. */
+export function isAlone(): boolean {
+  if (process.pid !== 1 || variable(VARIABLE) !== String(PARENT)) return false;
+  // Whoever is in another process namespace has no number here.
+  endWith(0, SIGKILL);
+  if (poll([{ fd: PARENT, events: POLLIN }], 0).has(PARENT)) exitNow(1);
+  closeFile(PARENT);
+  return true;
+}

@@ -1,0 +1,86 @@
+/** What one call of a plugin has answered, and how it is told. */
+import { isObject } from "../cni/json.ts";
+import { fromUtf8 } from "../ffi/libc.ts";
+import type { Finished } from "../ffi/run-program.ts";
+import { describeEnding } from "../ffi/spawn.ts";
+import { Unmet } from "./unmet.ts";
+
+/** Longer than any result: an engine would have to keep it. */
+const LONGEST_OUTPUT_BYTES = 1024 * 1024;
+const SHOWN = 300;
+
+export interface PluginAnswer {
+  command: string;
+  ending: string;
+  isSuccess: boolean;
+  exitStatus: number | undefined;
+  stdout: string;
+  stderr: string;
+}
+
+/** Throws an Unmet when the plugin was ended by a signal or has said too much. */
+export function answerOf(command: string, { ending, stdout, stderr }: Finished): PluginAnswer {
+  const exitStatus = "exitStatus" in ending ? ending.exitStatus : undefined;
+  for (const [name, bytes] of Object.entries({ stdout, stderr })) {
+    if (bytes.length <= LONGEST_OUTPUT_BYTES) continue;
+    const [begins] = [fromUtf8(bytes.subarray(0, 60))];
+    throw new Unmet(`${command} wrote ${bytes.length} bytes or more to ${name}: ${shown(begins!)}`);
+  }
+  const answer = {
+    command,
+    ending: describeEnding(ending),
+    isSuccess: exitStatus === 0,
+    exitStatus,
+    stdout: fromUtf8(stdout),
+    stderr: fromUtf8(stderr),
+  };
+  if (exitStatus === undefined) throw new Unmet(`${command} was ended by ${answer.ending}${outputs(answer)}`);
+  return answer;
+}
+
+export function told(answer: PluginAnswer): string {
+  return `${answer.command} ended with ${answer.ending}${outputs(answer)}`;
+}
+
+function outputs({ stdout, stderr }: PluginAnswer): string {
+  const texts = [stdout === "" ? ", nothing on stdout" : `, stdout ${shown(stdout)}`];
+  if (stderr !== "") texts.push(`stderr ${shown(stderr)}`);
+  return texts.join(", ");
+}
+
+function shown(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length <= SHOWN ? line : `${line.slice(0, SHOWN)}… (${text.length} characters)`;
+}
+
+export function requireSuccess(answer: PluginAnswer, when = ""): void {
+  if (!answer.isSuccess) throw new Unmet(`${told(answer)}${when}`);
+}
+
+/** The one JSON object on stdout. */
+export function documentOf(answer: PluginAnswer): Record<string, unknown> {
+  let document: unknown;
+  try {
+    document = JSON.parse(answer.stdout);
+  } catch {
+    throw new Unmet(`stdout is not one JSON document: ${told(answer)}`);
+  }
+  if (!isObject(document)) throw new Unmet(`stdout is no JSON object: ${told(answer)}`);
+  return document;
+}
+
+/** Throws unless the answer is an error, with this code if one is given. */
+export function requireError(answer: PluginAnswer, code?: number): Record<string, unknown> {
+  if (answer.isSuccess) throw new Unmet(`no error: ${told(answer)}`);
+  const document = documentOf(answer);
+  if (typeof document.code !== "number") throw new Unmet(`the error has no numeric "code": ${told(answer)}`);
+  if (code !== undefined && document.code !== code) {
+    throw new Unmet(`the error's code is ${document.code} instead of ${code}: ${told(answer)}`);
+  }
+  return document;
+}
+
+/** Throws when a success has said something on stdout. */
+export function requireSilence(answer: PluginAnswer): void {
+  if (answer.stdout.trim() !== "") throw new Unmet(`it says something on stdout: ${told(answer)}`);
+}

@@ -1,0 +1,38 @@
+/** What is demanded of a plugin, as data, and what asking it has shown. */
+import type { Kind } from "./subjects.ts";
+import type { Trial } from "./trial.ts";
+
+/** engines: no sentence of the specification, but container engines rely on it. */
+export type Strength = "must" | "should" | "engines";
+
+export interface SpecDemand {
+  /** Stays the same from release to release. */
+  name: string;
+  sentence: string;
+  /** Of the specification 1.1.0; for `engines`, who relies on it. */
+  section: string;
+  strength: Strength;
+  /** The version of the specification from which it holds. */
+  since: string;
+  /** Undefined: of any, and it needs no configuration. */
+  kinds?: readonly Kind[];
+  /** Why it is not asked of this plugin; undefined when it is. */
+  unless?(trial: Trial): string | undefined;
+  /** Throws an Unmet unless the plugin meets it. */
+  check(trial: Trial): void;
+}
+
+export type Outcome =
+  | { demand: SpecDemand; outcome: "passed" }
+  | { demand: SpecDemand; outcome: "skipped"; reason: string }
+  | { demand: SpecDemand; outcome: "failed"; reason: string; byHand: readonly string[] };
+
+export interface PluginReport {
+  plugin: string;
+  path: string;
+  /** Undefined when nobody has said of which kind it is. */
+  kind: Kind | undefined;
+  /** That it was asked in. */
+  version: string;
+  outcomes: Outcome[];
+}

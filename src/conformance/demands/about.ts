@@ -1,0 +1,80 @@
+/** VERSION, and the call without a command. */
+import { documentOf, requireSuccess, told } from "../answer.ts";
+import type { SpecDemand } from "../demand.ts";
+import type { Trial } from "../trial.ts";
+import { Unmet } from "../unmet.ts";
+
+const VERSION = "Section 2, VERSION";
+const FORM = /^\d+\.\d+\.\d+$/;
+
+function ask(trial: Trial, stdin: string): Record<string, unknown> {
+  const answer = trial.run(stdin, { CNI_COMMAND: "VERSION" });
+  requireSuccess(answer);
+  return documentOf(answer);
+}
+
+const asRuntimesAsk = (trial: Trial) => ask(trial, JSON.stringify({ cniVersion: trial.plugin.version }));
+
+export function supportedVersions(document: Record<string, unknown>): string[] {
+  const { supportedVersions: listed } = document;
+  if (!Array.isArray(listed) || listed.length === 0 || listed.some((one) => typeof one !== "string")) {
+    throw new Unmet(`"supportedVersions" is no list of versions: ${JSON.stringify(document)}`);
+  }
+  return listed;
+}
+
+export const about: readonly SpecDemand[] = [
+  {
+    name: "version-lists-supported",
+    sentence: 'VERSION prints a JSON object with "supportedVersions", a list of versions of the specification',
+    section: VERSION,
+    strength: "must",
+    since: "0.2.0",
+    check(trial) {
+      const wrong = supportedVersions(asRuntimesAsk(trial)).filter((one) => !FORM.test(one));
+      if (wrong.length > 0) throw new Unmet(`"supportedVersions" has what is no version: ${JSON.stringify(wrong)}`);
+    },
+  },
+  {
+    name: "version-states-its-own",
+    sentence: 'The answer to VERSION has "cniVersion", the version of the answer',
+    section: VERSION,
+    strength: "must",
+    since: "0.2.0",
+    check(trial) {
+      const { cniVersion } = asRuntimesAsk(trial);
+      if (typeof cniVersion !== "string" || !FORM.test(cniVersion)) {
+        throw new Unmet(`"cniVersion" is ${JSON.stringify(cniVersion)}`);
+      }
+    },
+  },
+  {
+    name: "version-of-newer-runtime",
+    sentence: "VERSION answers a runtime that states a version the plugin does not know: so the two find one",
+    section: "libcni, which states its own newest",
+    strength: "engines",
+    since: "0.2.0",
+    check: (trial) => void supportedVersions(ask(trial, JSON.stringify({ cniVersion: "99.0.0" }))),
+  },
+  {
+    name: "version-without-stdin",
+    sentence: "VERSION needs no configuration: it succeeds with an empty stdin",
+    section: "people and packagers, who call it by hand",
+    strength: "engines",
+    since: "0.2.0",
+    check: (trial) => void supportedVersions(ask(trial, "")),
+  },
+  {
+    name: "about-without-command",
+    sentence: "Without CNI_COMMAND it prints its name and version to stderr, nothing to stdout, and exits with 0",
+    section: "nerdctl and Nomad, which learn the version of a plugin this way, and podman's info",
+    strength: "engines",
+    since: "0.1.0",
+    check(trial) {
+      const answer = trial.run("", {});
+      requireSuccess(answer);
+      if (answer.stdout.trim() !== "") throw new Unmet(`it says something on stdout: ${told(answer)}`);
+      if (!/\bv?\d+\.\d+/.test(answer.stderr)) throw new Unmet(`stderr names no version: ${told(answer)}`);
+    },
+  },
+];

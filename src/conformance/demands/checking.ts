@@ -1,0 +1,67 @@
+/** CHECK. */
+import { requireError, requireSilence, requireSuccess } from "../answer.ts";
+import type { SpecDemand } from "../demand.ts";
+
+const CHECK = "Section 2, CHECK";
+
+export const checking: readonly SpecDemand[] = [
+  {
+    name: "check-after-add",
+    sentence: "CHECK right after ADD succeeds, and prints nothing",
+    section: CHECK,
+    strength: "must",
+    since: "0.4.0",
+    kinds: ["main", "ipam", "meta"],
+    check(trial) {
+      const one = trial.attachment("c1");
+      one.add();
+      const answer = one.call("CHECK");
+      requireSuccess(answer);
+      requireSilence(answer);
+    },
+  },
+  {
+    name: "check-interface-gone",
+    sentence: "CHECK is an error when an interface that the plugin made is gone",
+    section: CHECK,
+    strength: "must",
+    since: "0.4.0",
+    kinds: ["main"],
+    unless: ({ subject }) => subject.ifName === "lo" ? "lo cannot be removed" : undefined,
+    check(trial) {
+      const one = trial.attachment("c1");
+      one.add();
+      trial.host.removeLink(one.container, one.ifName);
+      requireError(one.call("CHECK"));
+    },
+  },
+  {
+    name: "check-address-gone",
+    sentence: "CHECK is an error when an address that the plugin set is gone",
+    section: CHECK,
+    strength: "must",
+    since: "0.4.0",
+    kinds: ["main"],
+    unless: ({ subject }) => subject.confOfOneAddress === undefined ? "no IPAM gives it addresses" : undefined,
+    check(trial) {
+      const one = trial.attachment("c1");
+      one.add();
+      trial.host.removeAddresses(one.container, one.ifName);
+      requireError(one.call("CHECK"));
+    },
+  },
+  {
+    name: "check-needs-prevresult",
+    sentence: "CHECK compares with prevResult: without it, what made an interface cannot succeed",
+    section: CHECK,
+    strength: "must",
+    since: "0.4.0",
+    kinds: ["main"],
+    unless: ({ subject }) => subject.ifName === "lo" ? "lo is there without ADD" : undefined,
+    check(trial) {
+      const one = trial.attachment("c1");
+      one.add();
+      requireError(one.call("CHECK", { conf: { prevResult: undefined } }));
+    },
+  },
+];

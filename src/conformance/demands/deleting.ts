@@ -1,0 +1,148 @@
+/** DEL: it succeeds whatever is missing, and leaves nothing. */
+import { requireSilence, requireSuccess } from "../answer.ts";
+import type { SpecDemand } from "../demand.ts";
+import { inContainer, onHost, requireNothingLeft } from "../leftovers.ts";
+import type { Kind } from "../subjects.ts";
+import type { Trial, TrialAttachment } from "../trial.ts";
+import { cannotLosePool, requireAddressBack, withoutPool } from "./pool.ts";
+
+const DEL = "Section 2, DEL";
+const every: readonly Kind[] = ["main", "ipam", "meta"];
+const must = { section: DEL, strength: "must", since: "0.1.0", kinds: every } as const;
+const should = { ...must, strength: "should" } as const;
+
+/** Of a network that had an attachment before, because bridges and chains of rules stay for the next. */
+function used(trial: Trial): void {
+  const first = trial.attachment("first");
+  first.add();
+  first.del();
+}
+
+function attached(trial: Trial): TrialAttachment {
+  const one = trial.attachment("c1");
+  one.add();
+  return one;
+}
+
+export const deleting: readonly SpecDemand[] = [
+  {
+    ...must,
+    name: "del-succeeds",
+    sentence: "DEL after ADD succeeds, and prints nothing",
+    check(trial) {
+      const answer = attached(trial).call("DEL");
+      requireSuccess(answer);
+      requireSilence(answer);
+    },
+  },
+  {
+    ...must,
+    name: "del-clears-namespace",
+    sentence: "DEL removes the interface, and undoes everything that ADD did in the namespace",
+    check(trial) {
+      const one = trial.attachment("c1"), before = inContainer(trial.host, one.container);
+      one.add();
+      one.del();
+      requireNothingLeft(before, () => inContainer(trial.host, one.container), "left in the namespace after DEL");
+    },
+  },
+  {
+    ...must,
+    name: "del-clears-host",
+    sentence: "DEL undoes everything that ADD did for the container on the host: links, routes, rules, files",
+    check(trial) {
+      used(trial);
+      const one = trial.attachment("c1"), before = onHost(trial.host);
+      one.add();
+      one.del();
+      requireNothingLeft(before, () => onHost(trial.host), "left on the host after DEL");
+    },
+  },
+  {
+    ...must,
+    name: "del-frees-addresses",
+    sentence: "DEL gives addresses back: the next container gets the only one of a pool",
+    kinds: ["main", "ipam"],
+    unless: withoutPool,
+    check: (trial) => requireAddressBack(trial, (one, change) => one.del(change)),
+  },
+  {
+    ...must,
+    name: "del-twice",
+    sentence: "DEL succeeds again after a DEL",
+    check(trial) {
+      const one = attached(trial);
+      one.del();
+      one.del({}, " (the second DEL)");
+    },
+  },
+  {
+    ...should,
+    name: "del-never-added",
+    sentence: "DEL of a container that was never added succeeds: what it would remove is missing",
+    check: (trial) => trial.attachment("c1").del({ conf: { prevResult: undefined } }),
+  },
+  {
+    ...should,
+    name: "del-without-prevresult",
+    sentence: "DEL without prevResult succeeds, and removes what it can",
+    check: (trial) => attached(trial).del({ conf: { prevResult: undefined } }),
+  },
+  {
+    ...should,
+    name: "del-empty-netns",
+    sentence: "DEL with an empty CNI_NETNS, or without it, succeeds: the namespace is gone",
+    check(trial) {
+      const one = attached(trial);
+      one.del({ env: { CNI_NETNS: "" } }, " (CNI_NETNS empty)");
+      one.del({ env: { CNI_NETNS: undefined } }, " (CNI_NETNS not set)");
+    },
+  },
+  {
+    ...should,
+    name: "del-empty-netns-frees-addresses",
+    sentence: "DEL with an empty CNI_NETNS gives addresses back",
+    kinds: ["main", "ipam"],
+    unless: cannotLosePool,
+    check: (trial) =>
+      requireAddressBack(trial, (one, change) => {
+        trial.host.removeContainer(one.container);
+        one.del({ ...change, env: { CNI_NETNS: "" } });
+      }),
+  },
+  {
+    ...should,
+    name: "del-gone-netns",
+    sentence: "DEL succeeds when the path CNI_NETNS is not there any more",
+    check(trial) {
+      const one = attached(trial);
+      trial.host.removeContainer(one.container);
+      one.del();
+    },
+  },
+  {
+    ...should,
+    name: "del-gone-netns-clears-host",
+    sentence: "DEL removes what ADD did on the host also when the namespace is gone",
+    check(trial) {
+      used(trial);
+      const one = trial.attachment("c1"), before = onHost(trial.host);
+      one.add();
+      trial.host.removeContainer(one.container);
+      one.del();
+      requireNothingLeft(before, () => onHost(trial.host), "left on the host after DEL");
+    },
+  },
+  {
+    ...should,
+    name: "del-stale-netns-path",
+    sentence: "DEL succeeds when CNI_NETNS is the plain file that a namespace was mounted on: a reboot leaves it",
+    section: `${DEL}; engines after a reboot`,
+    strength: "engines",
+    check(trial) {
+      const one = attached(trial);
+      trial.host.removeContainer(one.container, { staysAsFile: true });
+      one.del();
+    },
+  },
+];

@@ -1,0 +1,23 @@
+/** Whether addresses come back, seen by a pool that has one alone: the next container gets it, or not. */
+import type { Change, Trial, TrialAttachment } from "../trial.ts";
+import { Unmet } from "../unmet.ts";
+
+export function requireAddressBack(trial: Trial, remove: (one: TrialAttachment, change: Change) => void): void {
+  const conf = trial.subject.confOfOneAddress!, one = trial.attachment("c1");
+  one.add({ conf });
+  remove(one, { conf });
+  try {
+    trial.attachment("c2").add({ conf });
+  } catch (error) {
+    throw error instanceof Unmet ? new Unmet(`the only address is not free afterwards: ${error.message}`) : error;
+  }
+}
+
+export function withoutPool({ subject }: Trial): string | undefined {
+  return subject.confOfOneAddress === undefined ? "it has no pool of addresses" : undefined;
+}
+
+/** For what is asked after the namespace is gone. */
+export function cannotLosePool(trial: Trial): string | undefined {
+  return trial.subject.attachesOnce ? "its device goes with the namespace" : withoutPool(trial);
+}

@@ -1,0 +1,55 @@
+/** What a machine may lack: what needs it is not asked there. */
+import { closeFile, exists } from "../ffi/files.ts";
+import { hasNfTables } from "../ffi/netlink/nftables/batch.ts";
+import { knowsLinkKind } from "../ffi/netlink/route/link.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { inNetns, makeNetns, openOwnNetns } from "../ffi/netns.ts";
+
+const probes = {
+  "veth links": hasKind("veth"),
+  "bridge links": hasKind("bridge"),
+  "dummy links": hasKind("dummy"),
+  "ifb links": hasKind("ifb"),
+  "VLAN links": hasKind("vlan"),
+  "macvlan links": hasKind("macvlan"),
+  "ipvlan links": hasKind("ipvlan"),
+  "VRF links": hasKind("vrf"),
+  "tap links": () => exists("/dev/net/tun"),
+  "nf_tables": () => withSocket(NETLINK_NETFILTER, hasNfTables),
+  // Nobody gives out leases in the namespaces of a run, and no switch runs there.
+  "a DHCP server": () => false,
+  "Open vSwitch": () => false,
+} satisfies Record<string, () => boolean>;
+
+export type Feature = keyof typeof probes;
+
+const known = new Map<Feature, boolean>();
+
+/** Asked in a namespace that is gone afterwards. */
+export function has(feature: Feature): boolean {
+  if (!known.has(feature)) known.set(feature, elsewhere(probes[feature]));
+  return known.get(feature)!;
+}
+
+function elsewhere(probe: () => boolean): boolean {
+  const home = openOwnNetns(), netns = makeNetns();
+  try {
+    return inNetns(netns, home, probe);
+  } finally {
+    closeFile(netns);
+    closeFile(home);
+  }
+}
+
+function hasKind(kind: string): () => boolean {
+  return () => withSocket(NETLINK_ROUTE, (socket) => knowsLinkKind(socket, kind));
+}
+
+function withSocket<T>(protocol: number, ask: (socket: NetlinkSocket) => T): T {
+  const socket = openNetlink(protocol);
+  try {
+    return ask(socket);
+  } finally {
+    socket.close();
+  }
+}

@@ -1,0 +1,130 @@
+/** A host for one demand: a network namespace of its own, containers with paths in it, and the links that plugins need. */
+import { closeFile, createFile, makeDirectories, O_WRONLY, removeFile, replaceFile } from "../ffi/files.ts";
+import { mountAgain, unmount } from "../ffi/namespaces.ts";
+import { addAddress, delAddress, listAddresses } from "../ffi/netlink/route/address.ts";
+import { vethKind } from "../ffi/netlink/route/link-kinds.ts";
+import { addLink, delLink, getLink, type Link, setLink } from "../ffi/netlink/route/link.ts";
+import { bringUpLoopback } from "../ffi/netlink/route/loopback.ts";
+import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
+import { parsePrefix } from "../net/address.ts";
+import { NETNS_DIRECTORY } from "./files.ts";
+
+export interface TrialContainer {
+  name: string;
+  path: string;
+  netns: number;
+}
+
+export class TrialHost {
+  private readonly home = openOwnNetns();
+  private readonly netns = makeNetns();
+  private readonly containers: TrialContainer[] = [];
+  /** Commands of a shell that make the same by hand. */
+  readonly byHand: string[] = ["ip link set lo up"];
+
+  /** The thread is in it until `end`. */
+  constructor() {
+    if (!isEntered(this.netns)) throw new Error("the namespace of a host cannot be entered");
+    withRoutes(bringUpLoopback);
+  }
+
+  end(): void {
+    isEntered(this.home);
+    for (const { netns } of this.containers) closeFile(netns);
+    closeFile(this.netns);
+    closeFile(this.home);
+  }
+
+  container(name: string): TrialContainer {
+    const container = { name, path: `${NETNS_DIRECTORY}/${name}`, netns: makeNetns() };
+    closeFile(createFile(container.path, O_WRONLY));
+    mountAgain(`/proc/self/fd/${container.netns}`, container.path);
+    this.containers.push(container);
+    this.byHand.push(`ip netns add ${name}`);
+    return container;
+  }
+
+  /** `staysAsFile`: as after a reboot, when nothing has removed the place where it was mounted. */
+  removeContainer(container: TrialContainer, { staysAsFile = false } = {}): void {
+    unmount(container.path);
+    if (!staysAsFile) removeFile(container.path);
+    closeFile(container.netns);
+    this.containers.splice(this.containers.indexOf(container), 1);
+    this.byHand.push(staysAsFile ? `umount ${container.path}` : `ip netns del ${container.name}`);
+  }
+
+  inside<T>(container: TrialContainer, work: (routes: NetlinkSocket) => T): T {
+    return inNetns(container.netns, this.netns, () => withRoutes(work));
+  }
+
+  outside<T>(work: (routes: NetlinkSocket) => T): T {
+    return withRoutes(work);
+  }
+
+  /** A link whose other end is in a namespace of its own, as a network card has a cable. */
+  card(name: string): void {
+    const far = this.container(`far-${name}`);
+    withRoutes((routes) => {
+      const peer = { ifName: "far0", netnsFd: far.netns };
+      addLink(routes, { ifName: name, kind: vethKind({ peer }), up: true });
+    });
+    this.inside(far, (routes) => setLink(routes, getLink(routes, "far0")!, { up: true }));
+    this.byHand.push(
+      `ip link add ${name} up type veth peer name far0 netns ${far.name}`,
+      `ip -n ${far.name} link set far0 up`,
+    );
+  }
+
+  /** What an earlier plugin of a chain has made, for those that only change something. */
+  attach(container: TrialContainer, ifName: string, address: string): { host: Link; inside: Link } {
+    const hostName = `h-${container.name}`, prefix = parsePrefix(address)!;
+    withRoutes((routes) => {
+      const peer = { ifName, netnsFd: container.netns };
+      addLink(routes, { ifName: hostName, kind: vethKind({ peer }), up: true });
+    });
+    const inside = this.inside(container, (routes) => {
+      const link = getLink(routes, ifName)!;
+      addAddress(routes, link.index, prefix);
+      setLink(routes, link, { up: true });
+      return getLink(routes, ifName)!;
+    });
+    this.byHand.push(
+      `ip link add ${hostName} up type veth peer name ${ifName} netns ${container.name}`,
+      `ip -n ${container.name} addr add ${address} dev ${ifName}; ip -n ${container.name} link set ${ifName} up`,
+    );
+    return { host: withRoutes((routes) => getLink(routes, hostName)!), inside };
+  }
+
+  removeLink(container: TrialContainer, ifName: string): void {
+    this.inside(container, (routes) => delLink(routes, ifName));
+    this.byHand.push(`ip -n ${container.name} link del ${ifName}`);
+  }
+
+  removeAddresses(container: TrialContainer, ifName: string): void {
+    this.inside(container, (routes) => {
+      const link = getLink(routes, ifName)!;
+      for (const address of listAddresses(routes, link.index)) delAddress(routes, link.index, address);
+    });
+    this.byHand.push(`ip -n ${container.name} addr flush dev ${ifName}`);
+  }
+
+  linkIn(container: TrialContainer, ifName: string): Link | undefined {
+    return this.inside(container, (routes) => getLink(routes, ifName));
+  }
+
+  write(path: string, text: string): void {
+    makeDirectories(path.slice(0, path.lastIndexOf("/")), 0o755);
+    replaceFile(path, text, { mode: 0o644 });
+    this.byHand.push(`mkdir -p $(dirname ${path}); printf '${text.replaceAll("\n", "\\n")}' > ${path}`);
+  }
+}
+
+function withRoutes<T>(work: (routes: NetlinkSocket) => T): T {
+  const routes = openNetlink(NETLINK_ROUTE);
+  try {
+    return work(routes);
+  } finally {
+    routes.close();
+  }
+}

@@ -1,0 +1,74 @@
+/** What the kernel and the files hold, as lines, for seeing what a plugin leaves behind. */
+import { rulesetLines } from "../ffi/netlink/nftables/ruleset.ts";
+import { listAddresses } from "../ffi/netlink/route/address.ts";
+import { listLinks } from "../ffi/netlink/route/link.ts";
+import { loopback } from "../ffi/netlink/route/loopback.ts";
+import { describeRoute, listRoutes } from "../ffi/netlink/route/route.ts";
+import { listRules } from "../ffi/netlink/route/rule.ts";
+import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
+import { formatPrefix, isLinkLocal } from "../net/address.ts";
+import { Unmet } from "./unmet.ts";
+
+import { writtenFiles } from "./files.ts";
+import type { TrialContainer, TrialHost } from "./host.ts";
+
+const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
+
+export function onHost(host: TrialHost): string[] {
+  return [...host.outside(networkLines), ...packetRules(), ...writtenFiles()];
+}
+
+export function inContainer(host: TrialHost, container: TrialContainer): string[] {
+  return host.inside(container, (routes) => [...networkLines(routes), ...packetRules()]);
+}
+
+/** Without what the kernel adds by itself to every link, some time after it is up. */
+function networkLines(socket: NetlinkSocket): string[] {
+  const links = listLinks(socket), names = new Map(links.map(({ index, name }) => [index, name]));
+  const addresses = listAddresses(socket, 0).filter((one) =>
+    one.linkIndex !== loopback.index && !isLinkLocal(one.bytes)
+  );
+  const routes = [AF_INET, AF_INET6].flatMap((family) => listRoutes(socket, family, RT_TABLE_UNSPEC))
+    .filter(({ dst, oif }) => oif !== loopback.index && !isLinkLocal(dst.bytes) && dst.bytes[0] !== FIRST_MULTICAST);
+  return [
+    ...links.map(({ name, mtu }) => `link ${name} with MTU ${mtu}`),
+    ...addresses.map((one) => `address ${formatPrefix(one)} on ${names.get(one.linkIndex)}`),
+    ...routes.map((route) => `route ${describeRoute(route)} on ${names.get(route.oif) ?? "no link"}`),
+    ...listRules(socket, 0).map(({ family, priority, table }) =>
+      `rule ${priority} of IPv${family === AF_INET ? 4 : 6} to table ${table}`
+    ),
+  ];
+}
+
+function packetRules(): string[] {
+  const socket = openNetlink(NETLINK_NETFILTER);
+  try {
+    return rulesetLines(socket);
+  } finally {
+    socket.close();
+  }
+}
+
+const LOOKS = 40, PAUSE_MS = 50;
+
+/** The kernel may take a moment to remove a link for good. */
+export function requireNothingLeft(before: readonly string[], now: () => readonly string[], what: string): void {
+  let left = more(before, now());
+  for (let look = 1; left.length > 0 && look < LOOKS; look++) {
+    Bun.sleepSync(PAUSE_MS);
+    left = more(before, now());
+  }
+  if (left.length > 0) throw new Unmet(`${what}: ${left.join("; ")}`);
+}
+
+/** Lines that come more often than before. */
+export function more(before: readonly string[], now: readonly string[]): string[] {
+  const known = new Map<string, number>();
+  for (const line of before) known.set(line, (known.get(line) ?? 0) + 1);
+  return now.filter((line) => {
+    const count = known.get(line) ?? 0;
+    known.set(line, count - 1);
+    return count <= 0;
+  });
+}

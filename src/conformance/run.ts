@@ -1,0 +1,139 @@
+/** Asks every plugin every demand, each on a host of its own, and tells what was seen. */
+import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../cni/versions.ts";
+import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
+import { ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
+import { makeDirectories } from "../ffi/files.ts";
+import { sendSignal, SIGKILL } from "../ffi/signals.ts";
+import { forgetEnded } from "../ffi/spawn.ts";
+import { UntrustedFile } from "../ffi/trusted-executable.ts";
+import { pluginNamed, pluginNames } from "../plugins/table.ts";
+import { documentOf, requireSuccess } from "./answer.ts";
+import { type Outcome, type PluginReport, type SpecDemand } from "./demand.ts";
+import { supportedVersions } from "./demands/about.ts";
+import { addSucceeds } from "./demands/adding.ts";
+import { demands } from "./demands/table.ts";
+import { has } from "./features.ts";
+import { OWN_PLUGINS, PluginFiles } from "./files.ts";
+import { type Subject, subjects } from "./subjects.ts";
+import { type Plugin, Trial } from "./trial.ts";
+import { AddFailed, Unmet } from "./unmet.ts";
+
+export interface Run {
+  /** Where the plugins are, without links in it. */
+  directory: string;
+  names: readonly string[];
+  /** What is known of plugins besides `subjects`, by their names. */
+  configured: ReadonlyMap<string, Subject>;
+  timeoutMs: number;
+  /** Before each demand. */
+  progress?(plugin: string, demand: string, done: number, all: number): void;
+}
+
+/** A plugin that hangs so often is not asked any more. */
+const MOST_OVERDUE = 3;
+
+/** Call it in a process that `runAlone` has started: it changes the process's mounts, and ends what plugins have started. */
+export function runConformance(run: Run): PluginReport[] {
+  const program = linkTarget("/proc/self/exe")!;
+  const files = new PluginFiles([run.directory, program.slice(0, program.lastIndexOf("/"))]);
+  try {
+    return run.names.map((name) => askPlugin(run, files, program, name));
+  } finally {
+    files.end();
+  }
+}
+
+function askPlugin(run: Run, files: PluginFiles, program: string, name: string): PluginReport {
+  const known = pluginNamed(name), { directory, timeoutMs } = run, path = `${directory}/${name}`;
+  const subject = run.configured.get(name) ?? (known === undefined ? undefined : subjects[known]);
+  const asked = { name, path, directory, subject, versions: [], version: CURRENT_VERSION, timeoutMs };
+  const versions = onNewHost(files, program, asked, versionsOf);
+  const plugin: Plugin = { ...asked, versions, version: versions.at(-1) ?? CURRENT_VERSION };
+  const outcomes: Outcome[] = [];
+  let overdue = 0;
+  for (const demand of demands) {
+    run.progress?.(name, demand.name, outcomes.length, demands.length);
+    const reason = overdue < MOST_OVERDUE
+      ? whySkipped(demand, plugin)
+      : `${overdue} calls had not ended in time, so it is not called any more`;
+    outcomes.push(
+      reason === undefined
+        ? onNewHost(files, program, plugin, (trial) => {
+          const outcome = ask(demand, trial, outcomes.some(isFailedAdd));
+          overdue += trial.overdue;
+          return outcome;
+        })
+        : { demand, outcome: "skipped", reason },
+    );
+  }
+  return { plugin: name, path, kind: subject?.kind, version: plugin.version, outcomes };
+}
+
+function onNewHost<T>(files: PluginFiles, program: string, plugin: Plugin, work: (trial: Trial) => T): T {
+  files.renew();
+  makeDirectories(OWN_PLUGINS, 0o755);
+  for (const name of pluginNames) replaceWithLink(`${OWN_PLUGINS}/${name}`, program);
+  const trial = new Trial(plugin);
+  try {
+    files.showNetworkOfThread();
+    return work(trial);
+  } finally {
+    trial.host.end();
+    endWhatIsLeft();
+  }
+}
+
+/** This is process 1 of its namespace, so these are what plugins have started. */
+function endWhatIsLeft(): void {
+  try {
+    sendSignal(-1, SIGKILL);
+  } catch (error) {
+    if (!isErrno(error, ESRCH)) throw error;
+  }
+  forgetEnded();
+}
+
+/** Those that it lists and we know; none when it does not tell. */
+function versionsOf(trial: Trial): string[] {
+  try {
+    const answer = trial.run(JSON.stringify({ cniVersion: CURRENT_VERSION }), { CNI_COMMAND: "VERSION" });
+    requireSuccess(answer);
+    const listed = supportedVersions(documentOf(answer));
+    return KNOWN_VERSIONS.filter((version) => listed.includes(version));
+  } catch (error) {
+    if (isOfPlugin(error)) return [];
+    throw error;
+  }
+}
+
+function whySkipped(demand: SpecDemand, { subject, version }: Plugin): string | undefined {
+  if (compareVersions(version, demand.since) < 0) return `it is of ${demand.since}, and the plugin knows ${version}`;
+  if (demand.kinds === undefined) return undefined;
+  if (subject === undefined) return "nothing is known of the plugin: --conf names a configuration for it";
+  if (!demand.kinds.includes(subject.kind)) return `it is not for a plugin of the kind ${subject.kind}`;
+  const missing = subject.needs?.filter((feature) => !has(feature)) ?? [];
+  return missing.length === 0 ? undefined : `this machine lacks ${missing.join(" and ")}`;
+}
+
+const isFailedAdd = ({ demand, outcome }: Outcome) => demand === addSucceeds && outcome === "failed";
+
+function ask(demand: SpecDemand, trial: Trial, isAddFailing: boolean): Outcome {
+  const reason = demand.unless?.(trial);
+  if (reason !== undefined) return { demand, outcome: "skipped", reason };
+  try {
+    demand.check(trial);
+    return { demand, outcome: "passed" };
+  } catch (error) {
+    if (!isOfPlugin(error)) throw error;
+    if (isAddFailing && error instanceof AddFailed) {
+      return { demand, outcome: "skipped", reason: `ADD fails (${addSucceeds.name})` };
+    }
+    return { demand, outcome: "failed", reason: error.message, byHand: trial.host.byHand };
+  }
+}
+
+/** What the plugin has done, or that it cannot be executed: not a failure of ours. */
+function isOfPlugin(error: unknown): error is Error {
+  return error instanceof Unmet || error instanceof UntrustedFile ||
+    error instanceof SyscallError && (error.call === "fork/exec" || error.call === "write");
+}

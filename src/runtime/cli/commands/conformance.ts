@@ -1,0 +1,104 @@
+/** `patchbay conformance DIR`. */
+import { isObject, parseDocument } from "../../../cni/json.ts";
+import { isAlone, runAlone } from "../../../conformance/alone.ts";
+import { executablesIn } from "../../../conformance/files.ts";
+import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
+import { runConformance } from "../../../conformance/run.ts";
+import type { Kind, Subject } from "../../../conformance/subjects.ts";
+import { O_CREAT, O_WRONLY, openFile, readConfiguredFile, truncateFile, writeAll } from "../../../ffi/files.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import { isTerminal } from "../../../ffi/terminal.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
+import { print, printLine } from "../output.ts";
+
+const KINDS: readonly Kind[] = ["main", "ipam", "meta"];
+
+export const conformanceCommand: Command = {
+  summary: "hold a directory of CNI plugins to the specification's demands, one by one",
+  operands: "DIR [PLUGIN…]",
+  operandCount: [1, Infinity],
+  needsRoot: true,
+  runsByItself: true,
+  options: {
+    conf: { value: "FILE", help: "a network configuration for the plugin that its type names; may be repeated" },
+    kind: { value: "KIND", help: "what plugins of --conf are: main (default), ipam or meta" },
+    timeout: { value: "SECONDS", help: "how long a plugin may take for a call (default: 30)" },
+    json: { help: "print JSON" },
+    junit: { value: "FILE", isNeverEmpty: true, help: "also write the results to FILE, as JUnit's XML" },
+  },
+  notes:
+    "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
+    "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n" +
+    "Exit status: 0 when every demand is met, 1 when one is not.\n",
+  run(given) {
+    const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
+    const configured = configuredSubjects(given), { path, names } = executablesIn(directory!);
+    const unknown = wanted.find((name) => !names.includes(name));
+    if (unknown !== undefined) {
+      throw new UsageError(`${directory} has no plugin ${unknown}; it has ${names.join(", ")}`);
+    }
+    const unused = [...configured.keys()].find((name) => !names.includes(name));
+    if (unused !== undefined) throw new UsageError(`--conf has the type ${unused}, and ${directory} no such plugin`);
+    if (names.length === 0) throw new UsageError(`${directory} has no executables`);
+    if (!isAlone()) return runAlone(process.argv.slice(2));
+    const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
+    const progress = isTerminal(2) ? showProgress : undefined;
+    const reports = runConformance({
+      directory: path,
+      names: wanted.length === 0 ? names : wanted,
+      configured,
+      timeoutMs,
+      ...progress && { progress },
+    });
+    if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
+    if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
+    if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
+    else print(forPeople(reports));
+    return countsOfAll(reports).failed === 0 ? 0 : 1;
+  },
+};
+
+const CLEAR_LINE = "\r\x1b[K";
+
+function showProgress(plugin: string, demand: string, done: number, all: number): void {
+  writeAll(2, utf8(`${CLEAR_LINE}${plugin}: ${done} of ${all}: ${demand}`));
+}
+
+function timeoutOf(given: Given): number {
+  const text = given.value("timeout") ?? "30", seconds = Number(text);
+  if (text !== "" && seconds > 0 && seconds <= 3600) return seconds * 1000;
+  throw new UsageError(`--timeout ${text}: seconds from above 0 to 3600, as in 30`);
+}
+
+/** Before the files are read-only, and the working directory may be another. */
+function openReport(path: string): number {
+  const fd = openFile(path, O_WRONLY | O_CREAT, 0o644);
+  truncateFile(fd, 0, path);
+  return fd;
+}
+
+function configuredSubjects(given: Given): Map<string, Subject> {
+  const kind = (given.value("kind") ?? "main") as Kind, files = given.values("conf");
+  if (!KINDS.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${KINDS.join(", ")}`);
+  if (given.has("kind") && files.length === 0) throw new UsageError("--kind says what plugins of --conf are");
+  return new Map(files.map((path) => {
+    const text = readConfiguredFile(path);
+    if (text === undefined) throw new UsageError(`--conf ${path}: no such file`);
+    const { type, conf } = configurationIn(text, path);
+    return [type, { kind, conf }];
+  }));
+}
+
+/** A configuration, or a list of one. */
+function configurationIn(text: string, path: string): { type: string; conf: Record<string, unknown> } {
+  const document = parseDocument(text, path), list = isObject(document) ? document.plugins : undefined;
+  if (Array.isArray(list) && list.length !== 1) {
+    throw new UsageError(`--conf ${path}: "plugins" has ${list.length} entries; one configuration is asked for`);
+  }
+  const plugin = Array.isArray(list) ? list[0] : document;
+  if (!isObject(plugin) || typeof plugin.type !== "string") {
+    throw new UsageError(`--conf ${path}: "type" is missing: the name of the plugin that it is for`);
+  }
+  const { type, name: _name, cniVersion: _version, ...conf } = plugin;
+  return { type: type as string, conf };
+}
