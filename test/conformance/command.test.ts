@@ -1,0 +1,222 @@
+/** The command itself: arguments, plugins that hang, configurations for unknown ones, its reports, and what it leaves. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { demands } from "../../src/conformance/demands/table.ts";
+import { failedDemands, failuresOf, pluginDirectory, reportOn, runConformance } from "../support/conformance.ts";
+import { untilTrue } from "../support/until-true.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+
+const loopback = "exec $real/loopback";
+
+test("wrong arguments are refused with exit status 2", async () => {
+  using plugins = pluginDirectory({ loopback });
+  const conf = join(plugins.path, "conf");
+  const refuse = async (text: string, said: RegExp, ...more: string[]) => {
+    writeFileSync(conf, text);
+    const { code, stderr } = await runConformance(plugins.path, ...more);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(said) });
+  };
+  await refuse("", /has no plugin lopback; it has loopback/, "lopback");
+  await refuse("", /--timeout 0: seconds from above 0/, "--timeout", "0");
+  await refuse("", /--timeout soon: seconds/, "--timeout=soon");
+  await refuse("", /--conf .*nowhere: no such file/, `--conf=${conf}/../nowhere`);
+  await refuse("{}", /"type" is missing/, `--conf=${conf}`);
+  await refuse('{"plugins":[]}', /"plugins" has 0 entries/, `--conf=${conf}`);
+  await refuse('{"type":"calico"}', /--conf has the type calico, and .* no such plugin/, `--conf=${conf}`);
+  await refuse('{"type":"loopback"}', /--kind mane: one of main, ipam, meta/, `--conf=${conf}`, "--kind=mane");
+  await refuse("", /--kind says what plugins of --conf are/, "--kind=ipam");
+  using empty = pluginDirectory({});
+  expect(await runConformance(empty.path)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no executables/),
+  });
+  expect(await runConformance("/nowhere")).toMatchObject({ code: 1, stderr: expect.stringMatching(/no such file/) });
+});
+
+test("without root it says so", async () => {
+  await using machine = await openMachine();
+  const { code, stderr } = await machine.run([
+    "setpriv",
+    "--reuid=65534",
+    "--clear-groups",
+    join(patchbayPlugins(), "../patchbay"),
+    "conformance",
+    patchbayPlugins(),
+  ]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/this needs root/) });
+});
+
+test("a plugin that hangs is killed with what it has started, and after three times not called any more", async () => {
+  using plugins = pluginDirectory({
+    "hangs-loopback": '[ "$CNI_COMMAND" = DEL ] || exec $real/loopback; sleep 86411 & sleep 86411',
+  });
+  const { code, report: { plugins: [found] } } = await reportOn(plugins.path, "--timeout", "10");
+  expect(code).toBe(1);
+  const failures = failuresOf(found!);
+  expect(failures).toHaveLength(3);
+  for (const failure of failures) expect(failure).toMatch(/: DEL had not ended after 10 s, and was killed$/);
+  const skipped = found!.demands.filter((one) =>
+    "reason" in one && /3 calls had not ended in time/.test(one.reason!)
+  );
+  expect(skipped.map(({ name }) => name)).toContain("del-twice");
+  expect(processesWith("86411")).toEqual([]);
+});
+
+test("of an unknown plugin only what needs no configuration is asked, with --conf the rest", async () => {
+  const scripts = { lonely: "exec $real/loopback", fixed: "exec $real/static", label: "exec $real/tuning" };
+  using plugins = pluginDirectory(scripts);
+  const { report: without } = await reportOn(plugins.path);
+  for (const { plugin, kind, demands: asked } of without.plugins) {
+    expect(kind, plugin).toBeUndefined();
+    const skipped = asked.filter(({ outcome }) => outcome === "skipped");
+    expect(new Set(skipped.map((one) => (one as { reason?: string }).reason))).toEqual(
+      new Set(["nothing is known of the plugin: --conf names a configuration for it"]),
+    );
+    expect(asked.length - skipped.length).toBe(demands.filter(({ kinds }) => kinds === undefined).length);
+  }
+
+  const conf = join(plugins.path, "fixed.conf");
+  const ipam = { type: "static", addresses: [{ address: "10.1.2.3/24" }] };
+  writeFileSync(conf, JSON.stringify({ cniVersion: "0.4.0", name: "mine", type: "fixed", ipam }));
+  const { code, report } = await reportOn(plugins.path, "fixed", `--conf=${conf}`, "--kind=ipam");
+  expect(report.plugins.map(failuresOf)).toEqual([[]]);
+  expect(report.plugins[0]).toMatchObject({ plugin: "fixed", kind: "ipam", version: "1.1.0" });
+  expect(report.plugins[0]!.passed).toBeGreaterThan(30);
+  expect(code).toBe(0);
+});
+
+test("a directory that the run hides, and a relative one with links, is found all the same", async () => {
+  await using machine = await openMachine();
+  await machine.sh("mkdir -p /run/mine/bin /var/lib/mine");
+  const program = join(patchbayPlugins(), "../patchbay");
+  await machine.sh(`printf '#!/bin/sh\\nexec ${patchbayPlugins()}/loopback\\n' > /run/mine/bin/loopback
+    chmod +x /run/mine/bin/loopback; ln -s /run/mine/bin /var/lib/mine/plugins`);
+  const { stdout, code } = await machine.run(["sh", "-c", `cd /var/lib/mine && ${program} conformance plugins`]);
+  expect(stdout).toMatch(
+    /^loopback: \d+ passed, 0 failed, .*\(\/run\/mine\/bin\/loopback, main, asked in 1\.1\.0\)$/m,
+  );
+  expect(code).toBe(0);
+});
+
+test("people read a failure with its demand, its sentence, what was seen, and commands that show it", async () => {
+  using plugins = pluginDirectory({
+    "wrong-static": `[ "$CNI_COMMAND" = STATUS ] && { printf 'r\\033[31mready'; exit; }; exec $real/static`,
+  });
+  const { code, stdout, stderr } = await runConformance(plugins.path);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  const at = stdout.indexOf("  FAILED status-succeeds (must; Section 2, STATUS)\n    demanded: STATUS of a network");
+  expect(at).toBeGreaterThan(0);
+  expect(stdout.slice(at)).toMatch(/^ {4}seen: it says something on stdout: STATUS .*stdout r\\u001b\[31mready$/m);
+  expect(stdout).toMatch(/1 plugins: \d+ passed, 1 failed, \d+ skipped\n$/);
+
+  const commands = stdout.slice(stdout.indexOf("    by hand:\n")).split("\n").slice(1)
+    .filter((line) => line.startsWith("      ")).map((line) => line.slice(6));
+  expect(commands[0]).toBe("unshare --mount --net sh");
+  const repeated = Bun.spawn(["unshare", "--mount", "--net", "sh", "-ec", commands.slice(1).join("\n")], {
+    stdin: "ignore",
+    stdout: "pipe",
+  });
+  expect(await repeated.stdout.text()).toContain("ready");
+});
+
+test("JUnit's file has every demand of every plugin, and is readable XML", async () => {
+  using plugins = pluginDirectory({
+    "less-static": `[ "$CNI_COMMAND" = STATUS ] && { printf '<&">\\001'; exit; }; exec $real/static`,
+    "loopback": loopback,
+  });
+  const file = join(plugins.path, "result.xml");
+  writeFileSync(file, "x".repeat(1_000_000));
+  const { code } = await runConformance(plugins.path, "--junit", file);
+  expect(code).toBe(1);
+  const xml = readFileSync(file, "utf8");
+  expect(xml).toStartWith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="patchbay conformance" tests="');
+  const parsed = Bun.spawn(["python3", "-c", XML_SUMMARY, file], { stdout: "pipe" });
+  const summary = JSON.parse(await parsed.stdout.text());
+  expect(summary).toEqual({
+    suites: ["less-static", "loopback"],
+    cases: 2 * demands.length,
+    failures: [["less-static", "status-succeeds"]],
+    counts: { tests: 2 * demands.length, failures: 1, skipped: expect.any(Number) },
+    skipped: expect.any(Number),
+  });
+  expect(summary.counts.skipped).toBe(summary.skipped);
+  expect(xml).toContain("&lt;&amp;&quot;&gt;\ufffd");
+});
+
+const XML_SUMMARY = `
+import json, sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+cases = list(root.iter("testcase"))
+print(json.dumps({
+  "suites": [suite.get("name") for suite in root],
+  "cases": len(cases),
+  "failures": [[case.get("classname"), case.get("name")] for case in cases if case.find("failure") is not None],
+  "skipped": len([case for case in cases if case.find("skipped") is not None]),
+  "counts": {key: int(root.get(key)) for key in ("tests", "failures", "skipped")},
+}))
+`;
+
+test("--json has the document of docs/json.md", async () => {
+  using plugins = pluginDirectory({ loopback: '[ "$CNI_COMMAND" != STATUS ] || exit 3; exec $real/loopback' });
+  const { report } = await reportOn(plugins.path);
+  const [found] = report.plugins;
+  expect(Object.keys(report)).toEqual(["passed", "failed", "skipped", "plugins"]);
+  expect(found).toMatchObject({ plugin: "loopback", kind: "main", version: "1.1.0", failed: 1 });
+  expect(found!.path).toBe(join(plugins.path, "loopback"));
+  expect(found!.demands.map(({ name }) => name)).toEqual(demands.map(({ name }) => name));
+  expect(failedDemands(found!)).toEqual(["status-succeeds"]);
+  expect(found!.demands.find(({ name }) => name === "status-succeeds")).toEqual({
+    name: "status-succeeds",
+    sentence: expect.any(String),
+    section: "Section 2, STATUS",
+    strength: "must",
+    since: "1.1.0",
+    outcome: "failed",
+    reason: "STATUS ended with exit status 3, nothing on stdout",
+    byHand: expect.arrayContaining([expect.stringMatching(/ CNI_COMMAND=STATUS .*\/loopback$/)]),
+  });
+});
+
+test("the host is as it was, and so it is when the run is killed half-way", async () => {
+  await using machine = await openMachine();
+  await machine.sh("touch /run/before /var/lib/before");
+  const before = await filesOf(machine), moment = await quietMoment(machine);
+  const program = join(patchbayPlugins(), "../patchbay");
+  expect((await machine.run([program, "conformance", patchbayPlugins(), "bridge", "portmap"])).code).toBe(0);
+  expect(await leftSince(moment, machine)).toEqual([]);
+  expect(await filesOf(machine)).toEqual(before);
+
+  // setsid: so what it has started is not in the plugin's group.
+  using plugins = pluginDirectory({
+    "hangs-bridge": '$real/bridge; [ "$CNI_COMMAND" != ADD ] || { setsid sleep 86422 & sleep 86422; }',
+  });
+  for (const which of ["outer", "inner"] as const) {
+    const run = machine.start([program, "conformance", plugins.path, "--timeout=3600"]);
+    await untilTrue(() => processesWith("86422").length, (count) => count > 1);
+    const [inner] = processesWith(`conformance\0${plugins.path}`).filter((pid) => pid !== run.pid);
+    process.kill(which === "outer" ? run.pid : inner!, "SIGKILL");
+    await run.exited;
+    if (which === "inner") expect(await run.stderr.text()).toMatch(/ran the plugins was ended by signal 9/);
+    await untilTrue(() => [...processesWith("86422"), ...processesWith(plugins.path)], (left) => left.length === 0);
+    expect(await leftSince(moment, machine)).toEqual([]);
+    expect(await filesOf(machine)).toEqual(before);
+  }
+});
+
+async function filesOf(machine: Awaited<ReturnType<typeof openMachine>>): Promise<string> {
+  return await machine.sh("find /run /var/lib -xdev; cat /proc/self/mounts | sort");
+}
+
+/** Processes with the text in their command lines. */
+function processesWith(text: string): number[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+    } catch {
+      return false; // It has ended.
+    }
+  }).map(Number);
+}
