@@ -2568,6 +2568,63 @@ const dhcp: Fault[] = [
   },
 ];
 
+const wrongPlugins = ["test/conformance/wrong-plugins.test.ts"],
+  conformanceCommand = ["test/conformance/command.test.ts"];
+
+const conformance: Fault[] = [
+  {
+    file: "src/conformance/alone.ts",
+    find: "endWith(0, SIGKILL);",
+    replace: "",
+    tests: conformanceCommand,
+    named: "killed half-way",
+  },
+  {
+    file: "src/conformance/answer.ts",
+    find: "if (bytes.length <= LONGEST_OUTPUT_BYTES) continue;",
+    replace: "if (bytes.length >= 0) continue;",
+    tests: wrongPlugins,
+  },
+  {
+    file: "src/conformance/demands/deleting.ts",
+    find: 'one.del({}, " (the second DEL)");',
+    replace: "",
+    tests: wrongPlugins,
+  },
+  {
+    file: "src/conformance/demands/errors.ts",
+    find: "answer.exitStatus !== 1",
+    replace: "answer.exitStatus === 0",
+    tests: wrongPlugins,
+  },
+  {
+    file: "src/conformance/leftovers.ts",
+    find: "return count <= 0;",
+    replace: "return count < 0;",
+    tests: wrongPlugins,
+  },
+  {
+    file: "src/conformance/report.ts",
+    find: "text.replace(NOT_IN_XML",
+    replace: "text.replace(/x{99}/",
+    tests: conformanceCommand,
+    named: "JUnit",
+  },
+  {
+    file: "src/conformance/run.ts",
+    find: "const MOST_OVERDUE = 3;",
+    replace: "const MOST_OVERDUE = 4;",
+    tests: conformanceCommand,
+    named: "hangs",
+  },
+  {
+    file: "src/conformance/subjects.ts",
+    find: "attachesOnce: true,",
+    replace: "",
+    tests: ["test/conformance/ours.test.ts"],
+  },
+];
+
 const commandLine: Fault[] = [
   {
     file: "src/runtime/paths.ts",
@@ -3447,6 +3504,7 @@ export const faults: readonly Fault[] = [
   ...engine,
   ...dhcpService,
   ...dhcp,
+  ...conformance,
   ...commandLine,
   ...hooks,
   ...lint,

@@ -1,4 +1,4 @@
-/** CONVENTIONS.md, and keys that a plugin does not know. */
+/** The conventions of CNI, and keys that a plugin does not know. */
 import type { SpecDemand } from "../demand.ts";
 import { more, onHost } from "../leftovers.ts";
 import type { Kind } from "../subjects.ts";
@@ -6,7 +6,7 @@ import { listIn } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
 const every: readonly Kind[] = ["main", "ipam", "meta"];
-const CONVENTIONS = "CONVENTIONS.md";
+const CONVENTIONS = "the conventions of CNI";
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,
   strength: "should",

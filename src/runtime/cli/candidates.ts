@@ -111,6 +111,7 @@ function optionsFor(begun: string, place: Place): Groups {
 
 function valuesOf([name, { value = "" }]: [string, Option], { command, given }: Place): Groups {
   if (/^(DIRS?|FILE)$/.test(value)) return FILES;
+  if (/^[a-z|]+$/.test(value)) return [wordsOf(value)];
   if (value === "CONTAINER") return holdersIn(given);
   const isOfAttachment = value === "CONTAINER/IFNAME" || command.operands.includes("CONTAINER");
   if (!isOfAttachment) return [];
@@ -142,9 +143,11 @@ function operandsFor(place: Place): Groups {
     case "FILE":
       return FILES;
   }
-  return wanted !== undefined && /^[a-z|]+$/.test(wanted)
-    ? [wanted.split("|").map((word) => ({ word, what: "" }))]
-    : [];
+  return wanted !== undefined && /^[a-z|]+$/.test(wanted) ? [wordsOf(wanted)] : [];
+}
+
+function wordsOf(alternatives: string): Candidate[] {
+  return alternatives.split("|").map((word) => ({ word, what: "" }));
 }
 
 /** They undo what is recorded of a network, whose file may be gone. */

@@ -21,7 +21,7 @@ export const conformanceCommand: Command = {
   runsByItself: true,
   options: {
     conf: { value: "FILE", help: "a network configuration for the plugin that its type names; may be repeated" },
-    kind: { value: "KIND", help: "what plugins of --conf are: main (default), ipam or meta" },
+    kind: { value: "main|ipam|meta", help: "what plugins of --conf are (default: main)" },
     timeout: { value: "SECONDS", help: "how long a plugin may take for a call (default: 30)" },
     json: { help: "print JSON" },
     junit: { value: "FILE", isNeverEmpty: true, help: "also write the results to FILE, as JUnit's XML" },
