@@ -21,6 +21,7 @@ export interface Subject {
   mac?: string;
   ip?: string;
   portMappings?: readonly object[];
+  bandwidth?: object;
 }
 
 const SUBNET = "10.99.0.0/24", ONE = "10.99.0.5", ASKED_IP = "10.99.0.77/24", ASKED_MAC = "02:00:00:00:00:77";
@@ -101,11 +102,14 @@ const ipam: Record<string, Subject> = {
 
 const portMappings = [{ hostPort: 18080, containerPort: 80, protocol: "tcp" }];
 
+const rates = { ingressRate: 8_000_000, ingressBurst: 80_000, egressRate: 8_000_000, egressBurst: 80_000 };
+
 const meta: Record<string, Subject> = {
   "bandwidth": {
     kind: "meta",
-    conf: { ingressRate: 8_000_000, ingressBurst: 80_000, egressRate: 8_000_000, egressBurst: 80_000 },
+    conf: rates,
     needs: ["veth links", "ifb links"],
+    bandwidth: rates,
   },
   "firewall": { kind: "meta", conf: { backend: "iptables" }, needs: ["veth links", "nf_tables"] },
   "portmap": {

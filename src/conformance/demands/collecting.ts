@@ -1,10 +1,10 @@
 /** GC and STATUS, which came with 1.1.0. */
 import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
-import { requireSilence, requireSuccess } from "../answer.ts";
+import { requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import type { Kind } from "../subjects.ts";
 import type { Trial, TrialAttachment } from "../trial.ts";
-import { cannotLosePool, requireAddressBack } from "./pool.ts";
+import { cannotLosePool, requireAddressBack, withoutPool } from "./pool.ts";
 
 const every: readonly Kind[] = ["main", "ipam", "meta"];
 const gc = { section: "Section 2, GC", strength: "must", since: "1.1.0", kinds: every } as const;
@@ -60,6 +60,18 @@ export const collecting: readonly SpecDemand[] = [
       const answer = trial.call("STATUS");
       requireSuccess(answer);
       requireSilence(answer);
+    },
+  },
+  {
+    name: "status-not-ready",
+    sentence: "STATUS is an error when ADD could not work: the IPAM plugin of the configuration is not there",
+    section: "Section 2, STATUS",
+    strength: "must",
+    since: "1.1.0",
+    kinds: ["main"],
+    unless: withoutPool,
+    check(trial) {
+      requireError(trial.call("STATUS", { conf: { ipam: { type: "no-such-ipam" } } }));
     },
   },
 ];

@@ -1,12 +1,14 @@
 /** The conventions of CNI, and keys that a plugin does not know. */
 import type { SpecDemand } from "../demand.ts";
-import { more, onHost } from "../leftovers.ts";
+import { more, onHost, requireNothingLeft } from "../leftovers.ts";
 import type { Kind } from "../subjects.ts";
-import { listIn } from "../trial.ts";
+import { listIn, type Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
 const every: readonly Kind[] = ["main", "ipam", "meta"];
 const CONVENTIONS = "the conventions of CNI";
+const NOT_THERE = "it does not have the capability";
+const withoutIps = ({ subject }: Trial) => subject.ip === undefined ? NOT_THERE : undefined;
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,
   strength: "should",
@@ -46,6 +48,16 @@ export const conventions: readonly SpecDemand[] = [
       void trial.attachment("c1").add({ conf: { runtimeConfig: { "com.example.unknown": { key: "value" } } } }),
   },
   {
+    name: "args-ips",
+    sentence: 'The container gets the addresses of "args", below "cni" and "ips"',
+    section: CONVENTIONS,
+    strength: "should",
+    since: "0.2.0",
+    kinds: every,
+    unless: withoutIps,
+    check: (trial) => requireIp(trial, { args: { cni: { ips: [trial.subject.ip] } } }),
+  },
+  {
     name: "long-container-id",
     sentence: "A container ID of 64 digits works in every verb",
     section: "every engine",
@@ -63,7 +75,7 @@ export const conventions: readonly SpecDemand[] = [
     name: "capability-mac",
     sentence: "The interface gets the MAC address of runtimeConfig.mac",
     since: "0.4.0",
-    unless: ({ subject }) => subject.mac === undefined ? "it does not have the capability" : undefined,
+    unless: ({ subject }) => subject.mac === undefined ? NOT_THERE : undefined,
     check(trial) {
       const one = trial.attachment("c1"), { mac } = trial.subject;
       one.add({ conf: { capabilities: { mac: true }, runtimeConfig: { mac } } });
@@ -76,33 +88,44 @@ export const conventions: readonly SpecDemand[] = [
     name: "capability-ips",
     sentence: "The container gets the addresses of runtimeConfig.ips",
     since: "0.4.0",
-    unless: ({ subject }) => subject.ip === undefined ? "it does not have the capability" : undefined,
-    check(trial) {
-      const { ip } = trial.subject;
-      const result = trial.attachment("c1").add({
-        conf: { capabilities: { ips: true }, runtimeConfig: { ips: [ip] } },
-      });
-      const given = listIn(result, "ips").map(({ address }) => address);
-      if (!given.includes(ip)) throw new Unmet(`${ip} was asked for, and the result has ${JSON.stringify(given)}`);
-    },
+    unless: withoutIps,
+    check: (trial) => requireIp(trial, { capabilities: { ips: true }, runtimeConfig: { ips: [trial.subject.ip] } }),
   },
   {
     ...capability,
     name: "capability-port-mappings",
     sentence: "The ports of runtimeConfig.portMappings are published, and no more after DEL",
     since: "0.3.0",
-    unless: ({ subject }) => subject.portMappings === undefined ? "it does not have the capability" : undefined,
+    unless: ({ subject }) => subject.portMappings === undefined ? NOT_THERE : undefined,
+    check: (trial) => requireChangeOfHost(trial, { runtimeConfig: { portMappings: trial.subject.portMappings } }),
+  },
+  {
+    ...capability,
+    name: "capability-bandwidth",
+    sentence: "The rates of runtimeConfig.bandwidth are set, and nothing is left of them after DEL",
+    since: "0.4.0",
+    unless: ({ subject }) => subject.bandwidth === undefined ? NOT_THERE : undefined,
     check(trial) {
-      const conf = { runtimeConfig: { portMappings: trial.subject.portMappings } };
-      const one = trial.attachment("c1"), before = onHost(trial.host);
-      one.add({ conf });
-      if (more(before, onHost(trial.host)).length === 0) throw new Unmet("nothing on the host is new after ADD");
-      one.del({ conf });
-      const other = trial.attachment("c2"), between = onHost(trial.host);
-      other.add({ conf });
-      other.del({ conf });
-      const left = more(between, onHost(trial.host));
-      if (left.length > 0) throw new Unmet(`left on the host after DEL: ${left.join("; ")}`);
+      const { conf, bandwidth } = trial.subject, without = Object.keys(conf).map((key) => [key, undefined]);
+      requireChangeOfHost(trial, { ...Object.fromEntries(without), runtimeConfig: { bandwidth } });
     },
   },
 ];
+
+/** ADD makes something on the host, which is no more after DEL. */
+function requireChangeOfHost(trial: Trial, conf: Record<string, unknown>): void {
+  const one = trial.attachment("c1"), before = onHost(trial.host);
+  one.add({ conf });
+  if (more(before, onHost(trial.host)).length === 0) throw new Unmet("nothing on the host is new after ADD");
+  one.del({ conf });
+  const other = trial.attachment("c2"), between = onHost(trial.host);
+  other.add({ conf });
+  other.del({ conf });
+  requireNothingLeft(between, () => onHost(trial.host), "left on the host after DEL");
+}
+
+function requireIp(trial: Trial, conf: Record<string, unknown>): void {
+  const { ip } = trial.subject, result = trial.attachment("c1").add({ conf });
+  const given = listIn(result, "ips").map(({ address }) => address);
+  if (!given.includes(ip)) throw new Unmet(`${ip} was asked for, and the result has ${JSON.stringify(given)}`);
+}

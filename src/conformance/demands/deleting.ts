@@ -1,5 +1,5 @@
 /** DEL: it succeeds whatever is missing, and leaves nothing. */
-import { requireSilence, requireSuccess } from "../answer.ts";
+import { requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import { inContainer, onHost, requireNothingLeft } from "../leftovers.ts";
 import type { Kind } from "../subjects.ts";
@@ -65,6 +65,25 @@ export const deleting: readonly SpecDemand[] = [
     kinds: ["main", "ipam"],
     unless: withoutPool,
     check: (trial) => requireAddressBack(trial, (one, change) => one.del(change)),
+  },
+  {
+    ...must,
+    name: "del-after-failed-add",
+    sentence: "After an ADD that failed, for want of an address, DEL succeeds, and nothing of the container is left",
+    section: `${DEL}; Section 3`,
+    kinds: ["main"],
+    unless: cannotLosePool,
+    check(trial) {
+      const conf = trial.subject.confOfOneAddress!;
+      trial.attachment("c1").add({ conf });
+      const late = trial.attachment("c2"),
+        host = onHost(trial.host),
+        inside = inContainer(trial.host, late.container);
+      requireError(late.call("ADD", { conf }));
+      late.del({ conf });
+      requireNothingLeft(inside, () => inContainer(trial.host, late.container), "left in the namespace after DEL");
+      requireNothingLeft(host, () => onHost(trial.host), "left on the host after DEL");
+    },
   },
   {
     ...must,
