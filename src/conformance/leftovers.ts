@@ -13,6 +13,8 @@ import { Unmet } from "./unmet.ts";
 import { writtenFiles } from "./files.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
 
+/** Of the rule that the kernel adds with the first VRF. */
+const NO_TABLE = 0;
 const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
 
 export function onHost(host: TrialHost): string[] {
@@ -35,7 +37,7 @@ function networkLines(socket: NetlinkSocket): string[] {
     ...links.map(({ name, mtu }) => `link ${name} with MTU ${mtu}`),
     ...addresses.map((one) => `address ${formatPrefix(one)} on ${names.get(one.linkIndex)}`),
     ...routes.map((route) => `route ${describeRoute(route)} on ${names.get(route.oif) ?? "no link"}`),
-    ...listRules(socket, 0).map(({ family, priority, table }) =>
+    ...listRules(socket, 0).filter(({ table }) => table !== NO_TABLE).map(({ family, priority, table }) =>
       `rule ${priority} of IPv${family === AF_INET ? 4 : 6} to table ${table}`
     ),
   ];

@@ -15,7 +15,7 @@ export interface Subject {
   /** On the host, before anything is called. */
   prepare?(host: TrialHost): void;
   ifName?: string;
-  /** It lends a device, which the next container cannot get. */
+  /** Only one container at a time can have its link, which ends, or comes back, some time after the namespace. */
   attachesOnce?: true;
   /** Values that the result must show. */
   mac?: string;
@@ -85,6 +85,7 @@ const main: Record<string, Subject> = {
   "vlan": {
     kind: "main",
     ...withPool({ master: MASTER, vlanId: 5 }),
+    attachesOnce: true,
     needs: ["veth links", "VLAN links"],
     prepare: withCard,
   },

@@ -11,7 +11,6 @@ const PATIENCE_MS = 1_200_000;
 const needs: Record<string, Feature> = {
   dummy: "dummy links",
   ipvlan: "ipvlan links",
-  macvlan: "macvlan links",
   vlan: "VLAN links",
   vrf: "VRF links",
 };

@@ -17,7 +17,7 @@ export function withoutPool({ subject }: Trial): string | undefined {
   return subject.confOfOneAddress === undefined ? "it has no pool of addresses" : undefined;
 }
 
-/** For what is asked after the namespace is gone. */
+/** For what needs two containers at a time, or is asked after a namespace is gone. */
 export function cannotLosePool(trial: Trial): string | undefined {
-  return trial.subject.attachesOnce ? "its device goes with the namespace" : withoutPool(trial);
+  return trial.subject.attachesOnce ? "only one container at a time can have its link" : withoutPool(trial);
 }
