@@ -25,7 +25,7 @@ export function leaveOthersMounts(): void {
   mount("none", "/", "none", MS_REC | MS_PRIVATE);
 }
 
-/** The first program that `start` starts is process 1 of new namespace; when it ends, the kernel ends all others there. */
+/** The first program that `start` starts is process 1 of a new namespace. When it ends, the kernel ends all others there. */
 export function inNewProcessNamespace<T>(start: () => T): T {
   const home = openFile("/proc/self/ns/pid", O_RDONLY);
   try {
