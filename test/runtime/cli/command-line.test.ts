@@ -388,6 +388,7 @@ describe("completion", () => {
     expect(complete(["add", "-i", "eth1", ""])).toEqual(["n"]);
     expect(complete(["add", "-i", ""])).toEqual([]);
     expect(complete(["completion", ""])).toEqual(["bash", "fish", "zsh"]);
+    expect(complete(["conformance", "--kind", ""])).toEqual(["ipam", "main", "meta"]);
     expect(complete(["nope", ""])).toEqual([]);
   });
 
@@ -397,13 +398,13 @@ describe("completion", () => {
       const script =
         `set -e; source <(${name} completion bash); complete -p ${name} >&2; COMP_WORDS=(${name} add ""); ` +
         `COMP_CWORD=2; _${name}; echo "\${COMPREPLY[@]}"; COMP_WORDS=(${name} ga); COMP_CWORD=1; _${name} || true; ` +
-        `COMP_WORDS=(${name} c); _${name}; echo "\${COMPREPLY[@]}"`;
+        `COMP_WORDS=(${name} ch); _${name}; echo "\${COMPREPLY[@]}"`;
       const { stdout, stderr } = Bun.spawnSync(["bash", "-c", script], {
         env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs },
         stderr: "pipe",
       });
       expect(String(stderr)).toBe(`complete -F _${name} ${name}\n`);
-      expect(String(stdout)).toBe("n\ncheck completion\n");
+      expect(String(stdout)).toBe("n\ncheck\n");
     }
   });
 
