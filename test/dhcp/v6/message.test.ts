@@ -132,7 +132,7 @@ test("damaged messages are read or refused, and what is read stays what it is", 
     ],
   }));
   let sound = 0, refused = 0, usable = 0, unusable = 0;
-  for (let round = 0; round < 200_000; round++) {
+  for (let round = 0; round < 40_000; round++) {
     const wrong = seed.slice(0, random(10) === 0 ? random(seed.length) : seed.length);
     for (let change = random(4); change >= 0; change--) {
       if (wrong.length > 0) wrong[random(wrong.length)] = random(3) === 0 ? random(256) : random(40);
@@ -154,5 +154,5 @@ test("damaged messages are read or refused, and what is read stays what it is", 
       unusable++;
     }
   }
-  for (const count of [sound, refused, usable, unusable]) expect(count).toBeGreaterThan(10_000);
+  for (const count of [sound, refused, usable, unusable]) expect(count).toBeGreaterThan(2_000);
 }, 60_000);
