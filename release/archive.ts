@@ -1,11 +1,12 @@
 /** `patchbay-VERSION-linux-ARCHITECTURE.tar.gz`: everything for a host without packages. */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
-import { type Entry, writeEntries } from "./files.ts";
+import { bytesOf, type Entry, modeOf } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
-import { output } from "./run.ts";
+import { tarOf, withDirectories } from "./tar.ts";
 
 const places: Places = {
   man: (section) => `man/man${section}/`,
@@ -34,8 +35,8 @@ done
 `;
 
 /** Answers the path of the archive. */
-export function makeArchive(program: string, label: string, edition: Edition, work: string, out: string): string {
-  const name = `patchbay-${edition.version}-linux-${label}`, staging = join(work, label);
+export function makeArchive(program: string, label: string, edition: Edition, out: string): string {
+  const name = `patchbay-${edition.version}-linux-${label}`;
   const entries: Entry[] = [
     { path: "patchbay", copyOf: program, isExecutable: true },
     { path: "links.sh", text: links, isExecutable: true },
@@ -46,15 +47,15 @@ export function makeArchive(program: string, label: string, edition: Edition, wo
     ...completionEntries(places),
     ...unitEntries(places, "/opt/cni/bin/patchbay"),
   ];
-  writeEntries(join(staging, name), entries, edition.epoch);
+  const files = entries.map((entry) => ({
+    path: `${name}/${entry.path}`,
+    mode: modeOf(entry),
+    bytes: bytesOf(entry) ?? new Uint8Array(),
+  }));
   const archive = join(out, `${name}.tar.gz`);
-  packFolder(staging, name, archive, edition.epoch);
+  writeFileSync(
+    archive,
+    Bun.gzipSync(tarOf(withDirectories(files), edition.epoch) as Uint8Array<ArrayBuffer>, { level: 9 }),
+  );
   return archive;
-}
-
-/** The bytes depend on the files alone. */
-function packFolder(parent: string, name: string, archive: string, epoch: number): void {
-  const owner = ["--owner=0", "--group=0", "--numeric-owner"], order = ["--sort=name", "--format=ustar"];
-  const compressor = "--use-compress-program=gzip -n -9";
-  output(["tar", ...order, ...owner, `--mtime=@${epoch}`, compressor, "-cf", archive, name], parent);
 }

@@ -1,36 +1,25 @@
-/**
- * Debian's packages: `patchbay` has the only copy of the program; `patchbay-cni` and `patchbay-opt-cni` have links to it, in
- * the places where Debian's engines and Kubernetes look for plugins.
- */
-import { readFileSync } from "node:fs";
+/** Debian's packages. The scripts that dpkg runs are in release/debian. */
 import { join } from "node:path";
-import { pluginNames } from "../src/plugins/table.ts";
-import {
-  completionEntries,
-  fileOfCheckout,
-  manEntries,
-  onHosts,
-  packagedDhcpUnits,
-  unitEntries,
-} from "./contents.ts";
+import { fileOfCheckout, onHosts, packagedDhcpUnits } from "./contents.ts";
 import { changesOf, type Edition, SUMMARY } from "./edition.ts";
-import { type Entry, gzip, writeEntries } from "./files.ts";
+import { bytesOf, type Entry, gzip, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
+import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
 import { output } from "./run.ts";
-
-const PROGRAM = "usr/lib/patchbay/patchbay";
-/** The reference plugins that ours behave as. */
-const REFERENCE = "1.9.1";
 
 interface Package {
   name: string;
   architecture: string;
   control: Record<string, string>;
+  summary: string;
   about: string;
   entries: Entry[];
   scripts: Record<string, string>;
 }
 
+const own = (name: string) => fileOfCheckout(`release/debian/${name}`);
+
+/** Answers the path of the package, as the next does. */
 export function makeProgramPackage(
   program: string,
   architecture: string,
@@ -38,115 +27,65 @@ export function makeProgramPackage(
   work: string,
   out: string,
 ): string {
-  return build(
-    {
-      name: "patchbay",
-      architecture,
-      control: {
-        Depends: "libc6 (>= 2.17), init-system-helpers (>= 1.54~)",
-        Recommends: "libnl-3-200",
-        Suggests: "patchbay-cni",
-        "Multi-Arch": "foreign",
-      },
-      about: ` One executable that is each of the CNI reference plugins, by the name that it
+  const one: Package = {
+    name: "patchbay",
+    architecture,
+    control: {
+      Depends: "libc6 (>= 2.17), init-system-helpers (>= 1.54~)",
+      Recommends: "libnl-3-200",
+      Suggests: "patchbay-cni",
+      "Multi-Arch": "foreign",
+    },
+    summary: SUMMARY,
+    about: ` One executable that is each of the CNI reference plugins, by the name that it
  is called by, and a runtime that attaches containers to whole networks. What
  an attachment consists of is recorded before it is made, so that it can be
  removed whatever happens.
  .
  The plugins are in patchbay-cni, for engines of this distribution, and in
  patchbay-opt-cni, for Kubernetes and others that look in /opt/cni/bin.`,
-      entries: [
-        { path: PROGRAM, copyOf: program, isExecutable: true },
-        { path: "usr/bin/patchbay", leadsTo: "../lib/patchbay/patchbay" },
-        { path: "usr/bin/cnitool", leadsTo: "../lib/patchbay/patchbay" },
-        ...manEntries(edition, onHosts, true),
-        ...completionEntries(onHosts),
-        ...unitEntries(onHosts, `/${PROGRAM}`),
-        ...licenceEntries("usr/share/doc/patchbay/"),
-        {
-          path: "usr/share/lintian/overrides/patchbay",
-          text: fileOfCheckout("release/debian/patchbay.lintian-overrides"),
-        },
-      ],
-      scripts: {
-        postinst: fileOfCheckout("release/debian/patchbay.postinst"),
-        prerm: fileOfCheckout("release/debian/patchbay.prerm"),
-        postrm: fileOfCheckout("release/debian/patchbay.postrm"),
-      },
-    },
-    edition,
-    work,
-    out,
-  );
+    entries: [
+      ...programEntries(program, edition, onHosts),
+      ...licenceEntries("usr/share/doc/patchbay/"),
+      { path: "usr/share/doc/patchbay/changelog.gz", bytes: gzip(`${changesOf(edition.version)}\n`) },
+    ],
+    scripts: { postinst: own("patchbay.postinst"), prerm: own("patchbay.prerm"), postrm: own("patchbay.postrm") },
+  };
+  return build(one, "changelog.Debian.gz", edition, work, out);
 }
 
-/** For hosts with podman, containerd and others from Debian. */
-export function makeCniPackage(edition: Edition, work: string, out: string): string {
-  const overrides = fileOfCheckout("release/debian/patchbay-cni.lintian-overrides");
-  const aliases = [packagedDhcpUnits.socket, packagedDhcpUnits.service].map(({ name }) => ({
-    path: `${onHosts.units}${name.replace("patchbay-dhcp", "cni-dhcp")}`,
-    leadsTo: name,
-  }));
-  return build(
-    linksPackage("patchbay-cni", "usr/lib/cni", "containernetworking-plugins", edition, {
-      Provides: `container-network-stack (= 1), containernetworking-plugins (= ${REFERENCE})`,
-    }, [...aliases, { path: "usr/share/lintian/overrides/patchbay-cni", text: overrides }]),
-    edition,
-    work,
-    out,
-  );
-}
-
-/** For kubelets, and engines that were installed by hand. */
-export function makeOptCniPackage(edition: Edition, work: string, out: string): string {
-  const provides = { Provides: `kubernetes-cni (= ${REFERENCE})` };
-  const overrides = fileOfCheckout("release/debian/patchbay-opt-cni.lintian-overrides");
-  return build(
-    linksPackage("patchbay-opt-cni", "opt/cni/bin", "kubernetes-cni", edition, provides, [
-      { path: "usr/share/lintian/overrides/patchbay-opt-cni", text: overrides },
-    ]),
-    edition,
-    work,
-    out,
-  );
-}
-
-function linksPackage(
-  name: string,
-  directory: string,
-  replaced: string,
-  edition: Edition,
-  control: Record<string, string>,
-  more: Entry[],
-): Package {
-  // Debian Policy 10.5: relative within a directory of the root, absolute between two.
-  const program = directory.startsWith("usr/lib/") ? "../patchbay/patchbay" : `/${PROGRAM}`;
-  return {
+export function makeLinksPackage(links: LinksPackage, edition: Edition, work: string, out: string): string {
+  const { name, replaced, provided, directory: { debian: directory } } = links;
+  const one: Package = {
     name,
     architecture: "all",
     control: {
       Depends: `patchbay (= ${edition.version})`,
-      ...control,
+      Provides: provided.map(({ name, version }) => `${name} (= ${version})`).join(", "),
       Conflicts: replaced,
       Replaces: replaced,
     },
+    summary: `${SUMMARY}: /${directory}`,
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
-    entries: [
-      ...pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo: program })),
-      ...more,
-    ],
-    scripts: {
-      prerm: fileOfCheckout("release/debian/links.prerm").replaceAll("DIRECTORY", directory).replaceAll("NAME", name),
-    },
+    entries: [...linkEntries(directory), ...name === "patchbay-cni" ? unitAliases() : []],
+    scripts: { prerm: own("links.prerm").replaceAll("DIRECTORY", directory).replaceAll("NAME", name) },
   };
+  return build(one, "changelog.gz", edition, work, out);
 }
 
-/** Answers the path of the package. */
-function build(one: Package, edition: Edition, work: string, out: string): string {
+/** The names that units of containernetworking-plugins have, for hosts that have enabled them. */
+function unitAliases(): Entry[] {
+  return [packagedDhcpUnits.socket, packagedDhcpUnits.service].map(({ name }) => ({
+    path: `${onHosts.units}${name.replace("patchbay-dhcp", "cni-dhcp")}`,
+    leadsTo: name,
+  }));
+}
+
+function build(one: Package, changelog: string, edition: Edition, work: string, out: string): string {
   const { name, architecture, entries, scripts } = one;
-  const tree = join(work, `${name}_${architecture}`), documents = documentsOf(name, edition);
-  const contents = [...entries, ...documents];
+  const tree = join(work, `${name}_${architecture}`);
+  const contents = [...entries, ...documentsOf(name, changelog, edition)];
   writeEntries(tree, [
     ...contents,
     { path: "DEBIAN/control", text: controlOf(one, edition, sizeOf(contents)) },
@@ -160,43 +99,31 @@ function build(one: Package, edition: Edition, work: string, out: string): strin
   return file;
 }
 
-/** Debian Policy 12.5 and 12.7. */
-function documentsOf(name: string, edition: Edition): Entry[] {
-  const folder = `usr/share/doc/${name}/`,
-    date = new Date(edition.epoch * 1000).toUTCString().replace("GMT", "+0000");
+/** Debian Policy 12.5 and 12.7, and what lintian may find. */
+function documentsOf(name: string, changelog: string, edition: Edition): Entry[] {
+  const date = new Date(edition.epoch * 1000).toUTCString().replace("GMT", "+0000");
   const log = `${name} (${edition.version}) stable; urgency=medium\n\n  * Release ${edition.version}.\n\n` +
     ` -- ${edition.maintainer}  ${date}\n`;
   return [
-    { path: `${folder}changelog.gz`, bytes: gzip(name === "patchbay" ? `${changesOf(edition.version)}\n` : log) },
-    ...name === "patchbay" ? [{ path: `${folder}changelog.Debian.gz`, bytes: gzip(log) }] : [],
-    { path: `${folder}copyright`, text: fileOfCheckout("release/debian/copyright") },
+    { path: `usr/share/doc/${name}/${changelog}`, bytes: gzip(log) },
+    { path: `usr/share/doc/${name}/copyright`, text: own("copyright") },
+    { path: `usr/share/lintian/overrides/${name}`, text: own(`${name}.lintian-overrides`) },
   ];
 }
 
-function controlOf({ name, architecture, control, about }: Package, edition: Edition, kibibytes: number): string {
+function controlOf(one: Package, edition: Edition, kibibytes: number): string {
   const fields = {
-    Package: name,
+    Package: one.name,
     Version: edition.version,
     Section: "admin",
     Priority: "optional",
-    Architecture: architecture,
+    Architecture: one.architecture,
     Maintainer: edition.maintainer,
     "Installed-Size": String(kibibytes),
-    ...control,
+    ...one.control,
   };
   const lines = Object.entries(fields).map(([field, value]) => `${field}: ${value}\n`).join("");
-  return `${lines}Description: ${SUMMARY}${name === "patchbay" ? "" : `: /${placeOf(name)}`}\n${about}\n`;
-}
-
-function placeOf(name: string): string {
-  return name === "patchbay-cni" ? "usr/lib/cni" : "opt/cni/bin";
-}
-
-function bytesOf(entry: Entry): Uint8Array | undefined {
-  if ("leadsTo" in entry) return undefined;
-  if ("bytes" in entry) return entry.bytes;
-  if ("text" in entry) return new TextEncoder().encode(entry.text);
-  return readFileSync(entry.copyOf);
+  return `${lines}Description: ${one.summary}\n${one.about}\n`;
 }
 
 function sizeOf(entries: readonly Entry[]): number {

@@ -1,10 +1,10 @@
 /** Files of a release as they are in an archive or a package: written into a folder, with one time and fixed modes. */
 import {
   chmodSync,
-  copyFileSync,
   lutimesSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -26,9 +26,19 @@ export function writeEntries(folder: string, entries: readonly Entry[], epoch: n
 function write(path: string, entry: Entry): void {
   mkdirSync(dirname(path), { recursive: true });
   if ("leadsTo" in entry) return symlinkSync(entry.leadsTo, path);
-  if ("copyOf" in entry) copyFileSync(entry.copyOf, path);
-  else writeFileSync(path, "text" in entry ? entry.text : entry.bytes);
-  chmodSync(path, entry.isExecutable ? 0o755 : 0o644);
+  writeFileSync(path, bytesOf(entry)!);
+  chmodSync(path, modeOf(entry));
+}
+
+export function modeOf({ isExecutable }: Entry): number {
+  return isExecutable ? 0o755 : 0o644;
+}
+
+/** A link has none. */
+export function bytesOf(entry: Entry): Uint8Array | undefined {
+  if ("leadsTo" in entry) return undefined;
+  if ("bytes" in entry) return entry.bytes;
+  return "text" in entry ? new TextEncoder().encode(entry.text) : readFileSync(entry.copyOf);
 }
 
 /** Whatever the umask and the clock of this machine are. */

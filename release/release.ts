@@ -1,15 +1,17 @@
 /** Makes all files of a release in dist/release: `npm run release`. The same sources give the same bytes. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import architectures from "../compile/architectures.json";
 import { Refused } from "../compile/arguments.mjs";
 import { setUp } from "../compile/setup.mjs";
 import { defineTool, runTool } from "../compile/tool.ts";
 import { makeArchive } from "./archive.ts";
-import { makeCniPackage, makeOptCniPackage, makeProgramPackage } from "./debian-packages.ts";
-import { makeCniRpm, makeOptCniRpm, makeProgramRpm } from "./rpm-packages.ts";
+import { makeLinksPackage, makeProgramPackage } from "./debian-packages.ts";
 import { type Edition, readEdition, root } from "./edition.ts";
+import { makeImage } from "./image/image.ts";
+import { linksPackages } from "./packages.ts";
 import { provenance } from "./provenance.ts";
+import { makeLinksRpm, makeProgramRpm } from "./rpm-packages.ts";
 import { billOfMaterials } from "./sbom.ts";
 import { digestsIn, sign, writeSums } from "./sums.ts";
 
@@ -25,33 +27,37 @@ function programOf(architecture: Architecture): string {
   return join(root, architectures[architecture].out, "patchbay");
 }
 
-/** Answers the names of the files, in the order in which they were made. */
+/** Answers the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
 export function makeRelease(edition: Edition, out: string, key?: string): string[] {
-  const work = join(out, ".work"), made: string[] = [];
-  rmSync(out, { recursive: true, force: true });
+  const fresh = `${out}.new`, work = join(fresh, ".work"), names: string[] = [];
+  rmSync(fresh, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
-  const tell = (path: string) => void made.push(basename(path));
+  const tell = (path: string) => void names.push(basename(path));
   for (const architecture of Object.keys(architectures) as Architecture[]) {
-    const program = programOf(architecture), names = packaged[architecture];
-    tell(makeArchive(program, architecture, edition, work, out));
-    if (names === undefined) continue;
-    tell(makeProgramPackage(program, names.debian, edition, work, out));
-    tell(makeProgramRpm(program, names.rpm, edition, work, out));
+    const program = programOf(architecture), called = packaged[architecture];
+    tell(makeArchive(program, architecture, edition, fresh));
+    if (called === undefined) continue;
+    tell(makeProgramPackage(program, called.debian, edition, work, fresh));
+    tell(makeProgramRpm(program, called.rpm, edition, work, fresh));
   }
-  tell(makeCniPackage(edition, work, out));
-  tell(makeOptCniPackage(edition, work, out));
-  tell(makeCniRpm(edition, work, out));
-  tell(makeOptCniRpm(edition, work, out));
+  for (const links of linksPackages) {
+    tell(makeLinksPackage(links, edition, work, fresh));
+    tell(makeLinksRpm(links, edition, work, fresh));
+  }
+  const programs = { x64: programOf("x64"), arm64: programOf("arm64") };
+  tell(makeImage({ programs, version: edition.version, epoch: edition.epoch, out: fresh }));
   rmSync(work, { recursive: true });
   const write = (name: string, text: string) => {
-    writeFileSync(join(out, name), text);
+    writeFileSync(join(fresh, name), text);
     tell(name);
   };
   write(`patchbay-${edition.version}.cdx.json`, billOfMaterials(edition));
-  write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(out)));
-  writeSums(out);
-  if (key !== undefined) sign(out, key);
-  return made;
+  write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(fresh)));
+  writeSums(fresh);
+  if (key !== undefined) sign(fresh, key);
+  rmSync(out, { recursive: true, force: true });
+  renameSync(fresh, out);
+  return names;
 }
 
 export const tool = defineTool({
@@ -65,11 +71,8 @@ export const tool = defineTool({
     if (key !== undefined && !existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
     const edition = readEdition(), out = join(root, "dist/release");
     return async () => {
-      for (const architecture of Object.keys(architectures)) {
-        if (!existsSync(programOf(architecture as Architecture)) || architecture !== "x64") {
-          await setUp("build", architecture);
-        }
-      }
+      // The first is built already, with what the tests need.
+      for (const architecture of Object.keys(architectures).slice(1)) await setUp("build", architecture);
       for (const name of makeRelease(edition, out, key)) console.log(name);
       console.log(`${out}${key === undefined ? ": not signed, --key says with what" : ": signed"}`);
     };

@@ -1,16 +1,12 @@
-/** RPM's packages, of the same three parts as Debian's (debian-packages.ts). */
-import { join } from "node:path";
+/** RPM's packages. The scripts that rpm runs are in release/rpm. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { pluginNames } from "../src/plugins/table.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
+import { join } from "node:path";
+import { fileOfCheckout, type Places } from "./contents.ts";
 import { type Edition, SUMMARY } from "./edition.ts";
-import { type Entry, writeEntries } from "./files.ts";
+import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
+import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
 import { output } from "./run.ts";
-
-const PROGRAM = "usr/lib/patchbay/patchbay";
-/** The reference plugins that ours behave as. */
-const REFERENCE = "1.9.1";
 
 const places: Places = {
   man: (section) => `usr/share/man/man${section}/`,
@@ -29,6 +25,7 @@ interface Package {
   scriptlets: string;
 }
 
+/** Answers the path of the package, as the next does. */
 export function makeProgramRpm(
   program: string,
   architecture: string,
@@ -36,85 +33,47 @@ export function makeProgramRpm(
   work: string,
   out: string,
 ): string {
-  const licences = licenceEntries("usr/share/licenses/patchbay/");
-  return build(
-    {
-      name: "patchbay",
-      architecture,
-      tags: ["Requires: glibc >= 2.17", "Recommends: libnl3", "Suggests: patchbay-cni"],
-      about: `One executable that is each of the CNI reference plugins, by the name that it
+  const one: Package = {
+    name: "patchbay",
+    architecture,
+    tags: ["Requires: glibc >= 2.17", "Recommends: libnl3", "Suggests: patchbay-cni"],
+    about: `One executable that is each of the CNI reference plugins, by the name that it
 is called by, and a runtime that attaches containers to whole networks. The
 plugins are in patchbay-cni and patchbay-opt-cni.`,
-      entries: [
-        { path: PROGRAM, copyOf: program, isExecutable: true },
-        { path: "usr/bin/patchbay", leadsTo: "../lib/patchbay/patchbay" },
-        { path: "usr/bin/cnitool", leadsTo: "../lib/patchbay/patchbay" },
-        ...manEntries(edition, places, true),
-        ...completionEntries(places),
-        ...unitEntries(places, `/${PROGRAM}`),
-        { path: "usr/share/licenses/patchbay/LICENSE", text: fileOfCheckout("LICENSE") },
-        ...licences,
-        { path: "usr/share/doc/patchbay/CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
-      ],
-      scriptlets: fileOfCheckout("release/rpm/patchbay.scriptlets"),
-    },
-    edition,
-    work,
-    out,
-  );
+    entries: [
+      ...programEntries(program, edition, places),
+      { path: "usr/share/licenses/patchbay/LICENSE", text: fileOfCheckout("LICENSE") },
+      ...licenceEntries("usr/share/licenses/patchbay/"),
+      { path: "usr/share/doc/patchbay/CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
+    ],
+    scriptlets: fileOfCheckout("release/rpm/patchbay.scriptlets"),
+  };
+  return build(one, edition, work, out);
 }
 
-/** For podman and others of the distribution. */
-export function makeCniRpm(edition: Edition, work: string, out: string): string {
-  const provided = ["container-network-stack = 1", `containernetworking-plugins = ${REFERENCE}`];
-  return makeLinks("patchbay-cni", "usr/libexec/cni", "../../lib/patchbay/patchbay", {
-    provided,
-    replaced: "containernetworking-plugins",
-  }, [edition, work, out]);
-}
-
-/** For kubelets, and engines that were installed by hand. */
-export function makeOptCniRpm(edition: Edition, work: string, out: string): string {
-  return makeLinks("patchbay-opt-cni", "opt/cni/bin", `/${PROGRAM}`, {
-    provided: [`kubernetes-cni = ${REFERENCE}`],
-    replaced: "kubernetes-cni",
-  }, [edition, work, out]);
-}
-
-function makeLinks(
-  name: string,
-  directory: string,
-  program: string,
-  { provided, replaced }: { provided: string[]; replaced: string },
-  [edition, work, out]: [Edition, string, string],
-): string {
-  return build(
-    {
-      name,
-      architecture: "noarch",
-      tags: [
-        `Requires: patchbay = ${edition.version}`,
-        ...provided.map((one) => `Provides: ${one}`),
-        `Conflicts: ${replaced}`,
-      ],
-      about: `Links in /${directory} by which container engines call Patchbay, in the
+export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string, out: string): string {
+  const { name, replaced, provided, directory: { rpm: directory } } = links;
+  const scriptlets = fileOfCheckout("release/rpm/links.scriptlets");
+  const one: Package = {
+    name,
+    architecture: "noarch",
+    tags: [
+      `Requires: patchbay = ${edition.version}`,
+      ...provided.map(({ name, version }) => `Provides: ${name} = ${version}`),
+      `Conflicts: ${replaced}`,
+    ],
+    about: `Links in /${directory} by which container engines call Patchbay, in the
 place of the plugins of ${replaced}.`,
-      entries: pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo: program })),
-      scriptlets: fileOfCheckout("release/rpm/links.scriptlets").replaceAll("DIRECTORY", directory).replaceAll(
-        "NAME",
-        name,
-      ),
-    },
-    edition,
-    work,
-    out,
-  );
+    entries: linkEntries(directory),
+    scriptlets: scriptlets.replaceAll("DIRECTORY", directory).replaceAll("NAME", name),
+  };
+  return build(one, edition, work, out);
 }
 
-/** Answers the path of the package. */
 function build(one: Package, edition: Edition, work: string, out: string): string {
-  const top = join(work, `rpm-${one.name}-${one.architecture}`), tree = join(top, "tree");
-  writeEntries(tree, one.entries, edition.epoch);
+  const top = join(work, `rpm-${one.name}-${one.architecture}`);
+  writeEntries(join(top, "tree"), one.entries, edition.epoch);
+  mkdirSync(join(top, "made"));
   const spec = join(top, `${one.name}.spec`);
   writeFileSync(spec, specOf(one, edition));
   const macros = {
@@ -132,7 +91,6 @@ function build(one: Package, edition: Edition, work: string, out: string): strin
   };
   const defined = Object.entries(macros).flatMap(([name, value]) => ["--define", `${name} ${value}`]);
   const env = { SOURCE_DATE_EPOCH: String(edition.epoch), HOME: top };
-  mkdirSync(join(top, "made"), { recursive: true });
   output(["rpmbuild", "-bb", "--quiet", "--target", one.architecture, ...defined, spec], top, env);
   const file = join(out, `${one.name}-${edition.version}-1.${one.architecture}.rpm`);
   renameSync(join(top, "made/made.rpm"), file);
@@ -141,8 +99,10 @@ function build(one: Package, edition: Edition, work: string, out: string): strin
 }
 
 function specOf({ name, architecture, tags, about, entries, scriptlets }: Package, edition: Edition): string {
-  const files = entries.map(({ path, isExecutable }) =>
-    `${kindOf(path)}%attr(0${isExecutable ? 755 : 644},root,root) "/${path}"`
+  const maintainer = edition.maintainer.replaceAll("%", "%%");
+  const directories = ownDirectories(entries).map((path) => `%dir "/${path}"`);
+  const files = entries.map((entry) =>
+    `${kindOf(entry.path)}%attr(0${modeOf(entry).toString(8)},root,root) "/${entry.path}"`
   );
   return `Name: ${name}
 Version: ${edition.version}
@@ -150,7 +110,7 @@ Release: 1
 Summary: ${SUMMARY}
 License: Apache-2.0 AND MIT AND LGPL-2.0-only AND LGPL-2.1-only
 Group: System/Base
-Packager: ${edition.maintainer}
+Packager: ${maintainer}
 ${architecture === "noarch" ? "BuildArch: noarch\n" : ""}AutoReqProv: no
 ${tags.join("\n")}
 
@@ -163,12 +123,12 @@ cp -a %{_topdir}/tree/. %{buildroot}/
 
 ${scriptlets}
 %changelog
-* ${dateOf(edition)} ${edition.maintainer} - ${edition.version}-1
+* ${dateOf(edition)} ${maintainer} - ${edition.version}-1
 - Release ${edition.version}.
 
 %files
 %defattr(-,root,root,-)
-${ownDirectories(entries).map((path) => `%dir "/${path}"\n`).join("")}${files.join("\n")}
+${[...directories, ...files].join("\n")}
 `;
 }
 

@@ -7,8 +7,9 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { cp } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { makeCniPackage, makeOptCniPackage, makeProgramPackage } from "../../release/debian-packages.ts";
+import { makeLinksPackage, makeProgramPackage } from "../../release/debian-packages.ts";
 import { readEdition } from "../../release/edition.ts";
+import { linksPackages } from "../../release/packages.ts";
 import { EngineMachine, PAGE, PLUGINS } from "../support/engines/engine-machine.ts";
 import { Kubelet } from "../support/engines/kubelet.ts";
 import { Podman } from "../support/engines/podman.ts";
@@ -30,7 +31,8 @@ const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2")
 const OLD = "0.1.99", NEW = "0.2.99";
 
 /** Of each version: the program, the links in /usr/lib/cni, those in /opt/cni/bin. */
-const packages: Record<string, [program: string, links: string, opt: string]> = {};
+type Packages = [program: string, links: string, opt: string];
+const packages: Record<string, Packages> = {};
 let directory: string;
 
 beforeAll(() => {
@@ -41,9 +43,8 @@ beforeAll(() => {
     for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
     packages[version] = [
       makeProgramPackage(program, "amd64", edition, work, out),
-      makeCniPackage(edition, work, out),
-      makeOptCniPackage(edition, work, out),
-    ];
+      ...linksPackages.map((links) => makeLinksPackage(links, edition, work, out)),
+    ] as Packages;
   }
 }, 600_000);
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

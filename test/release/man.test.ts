@@ -88,9 +88,9 @@ describe.each(ownNames)("%s", (name) => {
     const page = shown(`patchbay-${name}.1`), help = output(PATCHBAY, "help", name).text;
     const completed = output(PATCHBAY, "__complete", name, "--").text.split("\n").filter((word) => word !== "");
     const forms = formsOf(command);
-    const ofPage = [...page.matchAll(/^ {5}(?:-\w(?: \S+)?, )?(--\S+(?: [A-Z/]+)?)(?= {2}|$)/gm)].map(([, form]) =>
-      form!
-    );
+    const ofPage = [...page.matchAll(/^ {5}(?:-\w(?: \S+)?, )?(--\S+(?: [A-Za-z/|]+)?)(?= {2}|$)/gm)].map((
+      [, form],
+    ) => form!);
     expect(ofPage).toEqual(forms);
     expect(forms.filter((form) => !new RegExp(`^ {2}[- ][\\w ][, ] ${RegExp.escape(form)}(?= {2})`, "m").test(help)))
       .toEqual([]);

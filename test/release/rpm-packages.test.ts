@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readEdition } from "../../release/edition.ts";
-import { makeCniRpm, makeOptCniRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
+import { makeLinksRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
+import { linksPackages } from "../../release/packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -13,7 +14,8 @@ import { writeOtherBuild } from "../support/other-build.ts";
 const OLD = "0.1.99", NEW = "0.2.99";
 
 /** Of each version: the program, the links in /usr/libexec/cni, those in /opt/cni/bin. */
-const packages: Record<string, [program: string, links: string, opt: string]> = {};
+type Packages = [program: string, links: string, opt: string];
+const packages: Record<string, Packages> = {};
 let directory: string;
 
 beforeAll(() => {
@@ -24,9 +26,8 @@ beforeAll(() => {
     for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
     packages[version] = [
       makeProgramRpm(program, "x86_64", edition, work, out),
-      makeCniRpm(edition, work, out),
-      makeOptCniRpm(edition, work, out),
-    ];
+      ...linksPackages.map((links) => makeLinksRpm(links, edition, work, out)),
+    ] as Packages;
   }
 }, 600_000);
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

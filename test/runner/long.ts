@@ -17,6 +17,8 @@ const aside = [
   "test/docs/site.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
+  // The whole release, twice.
+  "test/release/release.test.ts",
   // How a directory is installed shows in runtime/cli/install-again.test.ts.
   "test/release/image-engines.test.ts",
   // They fetch root directories of other hosts, 150 MB.

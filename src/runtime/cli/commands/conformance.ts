@@ -28,8 +28,12 @@ export const conformanceCommand: Command = {
   },
   notes:
     "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
-    "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n" +
-    "Exit status: 0 when every demand is met, 1 when one is not.\n",
+    "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n",
+  exitStatus: "1 when a demand is not met.",
+  examples: [
+    { args: "/opt/cni/bin", what: "every plugin in there" },
+    { args: "/usr/lib/cni bridge portmap --json", what: "two of them, for programs" },
+  ],
   run(given) {
     const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
     const configured = configuredSubjects(given), { path, names } = executablesIn(directory!);

@@ -1,0 +1,59 @@
+/**
+ * What Debian's and RPM's packages have in common: `patchbay` has the only copy of the program; two others have links to it, in
+ * the places where engines look for plugins.
+ */
+import { pluginNames } from "../src/plugins/table.ts";
+import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
+import { completionEntries, manEntries, type Places, unitEntries } from "./contents.ts";
+import type { Edition } from "./edition.ts";
+import type { Entry } from "./files.ts";
+
+export const PROGRAM = "usr/lib/patchbay/patchbay";
+
+/** The reference plugins that ours behave as. */
+const REFERENCE = "1.9.1";
+
+export interface LinksPackage {
+  name: string;
+  /** The package of Go's plugins in the same place. */
+  replaced: string;
+  provided: { name: string; version: string }[];
+  directory: { debian: string; rpm: string };
+}
+
+export const linksPackages: readonly LinksPackage[] = [
+  {
+    // For podman, containerd and others of the distribution.
+    name: "patchbay-cni",
+    replaced: "containernetworking-plugins",
+    provided: [
+      { name: "container-network-stack", version: "1" },
+      { name: "containernetworking-plugins", version: REFERENCE },
+    ],
+    directory: { debian: "usr/lib/cni", rpm: "usr/libexec/cni" },
+  },
+  {
+    // For kubelets, and engines that were installed by hand.
+    name: "patchbay-opt-cni",
+    replaced: "kubernetes-cni",
+    provided: [{ name: "kubernetes-cni", version: REFERENCE }],
+    directory: { debian: "opt/cni/bin", rpm: "opt/cni/bin" },
+  },
+];
+
+export function programEntries(program: string, edition: Edition, places: Places): Entry[] {
+  return [
+    { path: PROGRAM, copyOf: program, isExecutable: true },
+    ...PROGRAM_NAMES.map((name) => ({ path: `usr/bin/${name}`, leadsTo: "../lib/patchbay/patchbay" })),
+    ...manEntries(edition, places, true),
+    ...completionEntries(places),
+    ...unitEntries(places, `/${PROGRAM}`),
+  ];
+}
+
+/** Relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
+export function linkEntries(directory: string): Entry[] {
+  const up = directory.split("/").length - 1;
+  const leadsTo = directory.startsWith("usr/") ? `${"../".repeat(up)}${PROGRAM.slice("usr/".length)}` : `/${PROGRAM}`;
+  return pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo }));
+}
