@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
-import { bytesOf, type Entry, modeOf } from "./files.ts";
+import { bytesOf, type File, modeOf } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
 import { tarOf, withDirectories } from "./tar.ts";
 
@@ -37,7 +37,7 @@ done
 /** Answers the path of the archive. */
 export function makeArchive(program: string, label: string, edition: Edition, out: string): string {
   const name = `patchbay-${edition.version}-linux-${label}`;
-  const entries: Entry[] = [
+  const entries: File[] = [
     { path: "patchbay", copyOf: program, isExecutable: true },
     { path: "links.sh", text: links, isExecutable: true },
     { path: "LICENSE", text: fileOfCheckout("LICENSE") },
@@ -50,7 +50,7 @@ export function makeArchive(program: string, label: string, edition: Edition, ou
   const files = entries.map((entry) => ({
     path: `${name}/${entry.path}`,
     mode: modeOf(entry),
-    bytes: bytesOf(entry) ?? new Uint8Array(),
+    bytes: bytesOf(entry),
   }));
   const archive = join(out, `${name}.tar.gz`);
   writeFileSync(

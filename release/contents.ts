@@ -7,7 +7,7 @@ import { completionScript } from "../src/runtime/cli/commands/completion.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
 import { unitFiles } from "../src/runtime/cli/units.ts";
 import { type Edition, root } from "./edition.ts";
-import { type Entry, gzip } from "./files.ts";
+import { type File, gzip } from "./files.ts";
 import { manPages } from "./man/pages.ts";
 
 /** Directories, each with a slash at its end. */
@@ -19,26 +19,24 @@ export interface Places {
   units: string;
 }
 
-/** Distributions have these in the same places. */
-export const onHosts: Places = {
-  man: (section) => `usr/share/man/man${section}/`,
+/** Distributions agree on these. */
+export const commonPlaces = {
+  man: (section: string) => `usr/share/man/man${section}/`,
   bash: "usr/share/bash-completion/completions/",
-  zsh: "usr/share/zsh/vendor-completions/",
   fish: "usr/share/fish/vendor_completions.d/",
-  units: "lib/systemd/system/",
 };
 
 /** The units of packages have a name of their own: Debian's containernetworking-plugins has cni-dhcp. */
 export const packagedDhcpUnits = dhcpUnitsNamed("patchbay-dhcp");
 
-export function manEntries({ epoch }: Edition, { man }: Places, isCompressed: boolean): Entry[] {
+export function manEntries({ epoch }: Edition, { man }: Places, isCompressed: boolean): File[] {
   return manPages(epoch).map(({ name, text }) => {
     const path = `${man(name.slice(name.lastIndexOf(".") + 1))}${name}`;
     return isCompressed ? { path: `${path}.gz`, bytes: gzip(text) } : { path, text };
   });
 }
 
-export function completionEntries({ bash, zsh, fish }: Places): Entry[] {
+export function completionEntries({ bash, zsh, fish }: Places): File[] {
   return PROGRAM_NAMES.flatMap((program) => [
     { path: `${bash}${program}`, text: completionScript("bash", program) },
     { path: `${zsh}_${program}`, text: completionScript("zsh", program) },
@@ -47,7 +45,7 @@ export function completionEntries({ bash, zsh, fish }: Places): Entry[] {
 }
 
 /** Units of systemd that start the program at this path. */
-export function unitEntries({ units: folder }: Places, program: string): Entry[] {
+export function unitEntries({ units: folder }: Places, program: string): File[] {
   return [residentUnits, packagedDhcpUnits].flatMap((units) =>
     unitFiles(units, program).map(({ name, text }) => ({ path: `${folder}${name}`, text }))
   );

@@ -1,8 +1,8 @@
 /** Debian's packages. The scripts that dpkg runs are in release/debian. */
 import { join } from "node:path";
-import { fileOfCheckout, onHosts, packagedDhcpUnits } from "./contents.ts";
+import { commonPlaces, fileOfCheckout, packagedDhcpUnits, type Places } from "./contents.ts";
 import { changesOf, type Edition, SUMMARY } from "./edition.ts";
-import { bytesOf, type Entry, gzip, writeEntries } from "./files.ts";
+import { bytesOf, type Entry, type File, gzip, isFile, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
 import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
 import { output } from "./run.ts";
@@ -16,6 +16,12 @@ interface Package {
   entries: Entry[];
   scripts: Record<string, string>;
 }
+
+const places: Places = {
+  ...commonPlaces,
+  zsh: "usr/share/zsh/vendor-completions/",
+  units: "lib/systemd/system/",
+};
 
 const own = (name: string) => fileOfCheckout(`release/debian/${name}`);
 
@@ -45,7 +51,7 @@ export function makeProgramPackage(
  The plugins are in patchbay-cni, for engines of this distribution, and in
  patchbay-opt-cni, for Kubernetes and others that look in /opt/cni/bin.`,
     entries: [
-      ...programEntries(program, edition, onHosts),
+      ...programEntries(program, edition, places),
       ...licenceEntries("usr/share/doc/patchbay/"),
       { path: "usr/share/doc/patchbay/changelog.gz", bytes: gzip(`${changesOf(edition.version)}\n`) },
     ],
@@ -77,7 +83,7 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
 /** The names that units of containernetworking-plugins have, for hosts that have enabled them. */
 function unitAliases(): Entry[] {
   return [packagedDhcpUnits.socket, packagedDhcpUnits.service].map(({ name }) => ({
-    path: `${onHosts.units}${name.replace("patchbay-dhcp", "cni-dhcp")}`,
+    path: `${places.units}${name.replace("patchbay-dhcp", "cni-dhcp")}`,
     leadsTo: name,
   }));
 }
@@ -126,14 +132,13 @@ function controlOf(one: Package, edition: Edition, kibibytes: number): string {
   return `${lines}Description: ${one.summary}\n${one.about}\n`;
 }
 
+/** dpkg counts a kibibyte for what has no content. */
 function sizeOf(entries: readonly Entry[]): number {
-  return entries.reduce((sum, entry) => sum + Math.max(1, Math.ceil((bytesOf(entry)?.length ?? 0) / 1024)), 0);
+  const sizes = entries.map((entry) => isFile(entry) ? Math.ceil(bytesOf(entry).length / 1024) : 0);
+  return sizes.reduce((sum, size) => sum + Math.max(1, size), 0);
 }
 
 function digestsOf(entries: readonly Entry[]): string {
-  const digest = (bytes: Uint8Array) => new Bun.CryptoHasher("md5").update(bytes).digest("hex");
-  return entries.flatMap((entry) => {
-    const bytes = bytesOf(entry);
-    return bytes === undefined ? [] : [`${digest(bytes)}  ${entry.path}\n`];
-  }).join("");
+  const digest = (file: File) => new Bun.CryptoHasher("md5").update(bytesOf(file)).digest("hex");
+  return entries.filter(isFile).map((file) => `${digest(file)}  ${file.path}\n`).join("");
 }

@@ -11,12 +11,12 @@ export interface Edition {
   version: string;
   /** In seconds: the time of every file. Two builds of the same sources have the same. */
   epoch: number;
-  /** Of the sources, with `-dirty` behind it when they are not what it has. */
+  /** Of the sources; with `-dirty` behind it, they have been changed since. */
   commit: string;
   maintainer: string;
 }
 
-/** One line, as Debian's and RPM's packages and the image have it. */
+/** One line, as packages have it. */
 export const SUMMARY = "CNI runtime and plugins for containers, in one program";
 
 export function readEdition(): Edition {
@@ -50,8 +50,11 @@ function readMaintainer(): string {
 export function changesOf(version: string): string {
   const text = readFileSync(join(root, "CHANGELOG.md"), "utf8");
   const sections = text.split(/^## /m).slice(1);
-  const section = sections.find((one) => one.startsWith(`${version} `) || one.startsWith(`${version}\n`)) ??
-    sections.find((one) => one.startsWith("Unreleased"));
-  if (section === undefined) throw new Refused(`CHANGELOG.md has no section for ${version}`);
+  const section = sections.find((one) => /^\S+/.exec(one)?.[0].replace(/,$/, "") === version);
+  if (section === undefined) {
+    throw new Refused(
+      `CHANGELOG.md has no section for ${version}: give the one of what is not released yet this name`,
+    );
+  }
   return section.slice(section.indexOf("\n") + 1).trim();
 }

@@ -11,9 +11,14 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-export type Entry =
-  & { path: string; isExecutable?: boolean }
-  & ({ copyOf: string } | { text: string } | { bytes: Uint8Array } | { leadsTo: string });
+interface Named {
+  path: string;
+  isExecutable?: boolean;
+}
+
+export type File = Named & ({ copyOf: string } | { text: string } | { bytes: Uint8Array });
+export type Link = Named & { leadsTo: string };
+export type Entry = File | Link;
 
 /** Empties the folder first. */
 export function writeEntries(folder: string, entries: readonly Entry[], epoch: number): void {
@@ -26,7 +31,7 @@ export function writeEntries(folder: string, entries: readonly Entry[], epoch: n
 function write(path: string, entry: Entry): void {
   mkdirSync(dirname(path), { recursive: true });
   if ("leadsTo" in entry) return symlinkSync(entry.leadsTo, path);
-  writeFileSync(path, bytesOf(entry)!);
+  writeFileSync(path, bytesOf(entry));
   chmodSync(path, modeOf(entry));
 }
 
@@ -34,11 +39,13 @@ export function modeOf({ isExecutable }: Entry): number {
   return isExecutable ? 0o755 : 0o644;
 }
 
-/** A link has none. */
-export function bytesOf(entry: Entry): Uint8Array | undefined {
-  if ("leadsTo" in entry) return undefined;
-  if ("bytes" in entry) return entry.bytes;
-  return "text" in entry ? new TextEncoder().encode(entry.text) : readFileSync(entry.copyOf);
+export function bytesOf(file: File): Uint8Array {
+  if ("bytes" in file) return file.bytes;
+  return "text" in file ? new TextEncoder().encode(file.text) : readFileSync(file.copyOf);
+}
+
+export function isFile(entry: Entry): entry is File {
+  return !("leadsTo" in entry);
 }
 
 /** Whatever the umask and the clock of this machine are. */

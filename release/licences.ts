@@ -1,13 +1,12 @@
-/** What others wrote of the program, and under which licence: docs for people, and the list for an SBOM. */
-import type { Entry } from "./files.ts";
+/** What others wrote of the program, and under which licences. */
+import type { File } from "./files.ts";
 import { runtimeParts } from "./runtime-parts.ts";
 
-/** The texts that the licences of the parts ask to be passed on. */
-export function licenceEntries(folder: string): Entry[] {
+export function licenceEntries(folder: string): File[] {
   return [{ path: `${folder}THIRD-PARTY.md`, text: thirdParties() }];
 }
 
-function thirdParties(): string {
+export function thirdParties(): string {
   const rows = runtimeParts().map(({ name, version, licence, source }) =>
     `- ${name} ${version}: ${licence}, ${source}`
   );

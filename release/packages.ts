@@ -2,16 +2,14 @@
  * What Debian's and RPM's packages have in common: `patchbay` has the only copy of the program; two others have links to it, in
  * the places where engines look for plugins.
  */
+import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
 import { completionEntries, manEntries, type Places, unitEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
-import type { Entry } from "./files.ts";
+import type { Entry, Link } from "./files.ts";
 
 export const PROGRAM = "usr/lib/patchbay/patchbay";
-
-/** The reference plugins that ours behave as. */
-const REFERENCE = "1.9.1";
 
 export interface LinksPackage {
   name: string;
@@ -28,7 +26,7 @@ export const linksPackages: readonly LinksPackage[] = [
     replaced: "containernetworking-plugins",
     provided: [
       { name: "container-network-stack", version: "1" },
-      { name: "containernetworking-plugins", version: REFERENCE },
+      { name: "containernetworking-plugins", version: REFERENCE_RELEASE },
     ],
     directory: { debian: "usr/lib/cni", rpm: "usr/libexec/cni" },
   },
@@ -36,7 +34,7 @@ export const linksPackages: readonly LinksPackage[] = [
     // For kubelets, and engines that were installed by hand.
     name: "patchbay-opt-cni",
     replaced: "kubernetes-cni",
-    provided: [{ name: "kubernetes-cni", version: REFERENCE }],
+    provided: [{ name: "kubernetes-cni", version: REFERENCE_RELEASE }],
     directory: { debian: "opt/cni/bin", rpm: "opt/cni/bin" },
   },
 ];
@@ -52,7 +50,7 @@ export function programEntries(program: string, edition: Edition, places: Places
 }
 
 /** Relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
-export function linkEntries(directory: string): Entry[] {
+export function linkEntries(directory: string): Link[] {
   const up = directory.split("/").length - 1;
   const leadsTo = directory.startsWith("usr/") ? `${"../".repeat(up)}${PROGRAM.slice("usr/".length)}` : `/${PROGRAM}`;
   return pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo }));

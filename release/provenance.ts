@@ -3,10 +3,10 @@
  * reader can repeat: the files are the same bytes when somebody builds them again.
  */
 import architectures from "../compile/architectures.json";
-import lock from "../package-lock.json";
+import type { CLibrary } from "./image/c-library.ts";
+import { npmPackages } from "./npm-packages.ts";
 import { output } from "./run.ts";
 import { type Edition, root } from "./edition.ts";
-import { hashOf } from "./sbom.ts";
 
 export interface Digest {
   name: string;
@@ -14,9 +14,9 @@ export interface Digest {
 }
 
 /** The tools whose version counts for the bytes. */
-const DEBIAN_TOOLS = ["dpkg-deb", "rpmbuild", "tar", "gzip"];
+const DEBIAN_TOOLS = ["dpkg-deb", "rpmbuild"];
 
-export function provenance(edition: Edition, files: readonly Digest[]): string {
+export function provenance(edition: Edition, files: readonly Digest[], ofImage: readonly CLibrary[]): string {
   const document = {
     _type: "https://in-toto.io/Statement/v1",
     subject: files.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
@@ -32,6 +32,7 @@ export function provenance(edition: Edition, files: readonly Digest[]): string {
         resolvedDependencies: [
           { name: "patchbay", uri: "git+urn:patchbay", digest: { gitCommit: edition.commit } },
           ...npmSources(),
+          ...debianSources(ofImage),
           ...tools(),
         ],
       },
@@ -46,13 +47,16 @@ export function provenance(edition: Edition, files: readonly Digest[]): string {
 
 /** Everything that npm installs, with the digests that npm holds it to. */
 function npmSources() {
-  return Object.entries(lock.packages as Record<string, { version?: string; integrity?: string }>)
-    .filter(([, { integrity }]) => integrity !== undefined)
-    .map(([path, { version, integrity }]) => {
-      const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
-      const uri = `pkg:npm/${name.replace("@", "%40")}@${version}`;
-      return { name, uri, digest: { sha512: hashOf(integrity!).content } };
-    });
+  return npmPackages().map(({ name, purl, sha512 }) => ({ name, uri: purl, digest: { sha512 } }));
+}
+
+/** What of Debian's is copied into the image. */
+function debianSources(libraries: readonly CLibrary[]) {
+  return libraries.map(({ architecture, version, sha256 }) => ({
+    name: `libc6:${architecture}`,
+    uri: `pkg:deb/debian/libc6@${encodeURIComponent(version)}?arch=${architecture}`,
+    digest: { sha256 },
+  }));
 }
 
 /** Those that this machine has: what is not here has made nothing. */

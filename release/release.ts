@@ -1,4 +1,7 @@
-/** Makes all files of a release in dist/release: `npm run release`. The same sources give the same bytes. */
+/**
+ * Makes all files of a release in dist/release: `npm run release`. The same sources give the same bytes, with the same tools,
+ * and the same C library in the image.
+ */
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import architectures from "../compile/architectures.json";
@@ -8,6 +11,7 @@ import { defineTool, runTool } from "../compile/tool.ts";
 import { makeArchive } from "./archive.ts";
 import { makeLinksPackage, makeProgramPackage } from "./debian-packages.ts";
 import { type Edition, readEdition, root } from "./edition.ts";
+import { cLibrary } from "./image/c-library.ts";
 import { makeImage } from "./image/image.ts";
 import { linksPackages } from "./packages.ts";
 import { provenance } from "./provenance.ts";
@@ -51,8 +55,9 @@ export function makeRelease(edition: Edition, out: string, key?: string): string
     writeFileSync(join(fresh, name), text);
     tell(name);
   };
-  write(`patchbay-${edition.version}.cdx.json`, billOfMaterials(edition));
-  write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(fresh)));
+  const ofImage = [cLibrary("x64"), cLibrary("arm64")];
+  write(`patchbay-${edition.version}.cdx.json`, billOfMaterials(edition, ofImage));
+  write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(fresh), ofImage));
   writeSums(fresh);
   if (key !== undefined) sign(fresh, key);
   rmSync(out, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 /** RPM's packages. The scripts that rpm runs are in release/rpm. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileOfCheckout, type Places } from "./contents.ts";
+import { commonPlaces, fileOfCheckout, type Places } from "./contents.ts";
 import { type Edition, SUMMARY } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
@@ -9,10 +9,8 @@ import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
 import { output } from "./run.ts";
 
 const places: Places = {
-  man: (section) => `usr/share/man/man${section}/`,
-  bash: "usr/share/bash-completion/completions/",
+  ...commonPlaces,
   zsh: "usr/share/zsh/site-functions/",
-  fish: "usr/share/fish/vendor_completions.d/",
   units: "usr/lib/systemd/system/",
 };
 

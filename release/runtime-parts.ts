@@ -1,7 +1,6 @@
 /**
- * What is linked into the program besides our own code: Bun and the libraries in it. Which versions, Bun itself says
- * (\`process.versions\`); licences are those that its repository names. A test holds both lists together, so a new Bun that brings a
- * library more is noticed.
+ * What is linked into the program besides our own code: Bun and the libraries in it. Bun itself says which versions
+ * (`process.versions`); licences are those that its repository names. A new Bun with a further library fails the test.
  */
 
 export interface Part {

@@ -1,17 +1,14 @@
-/** A bill of materials (CycloneDX 1.6): what is inside of the program, and, as excluded, what it is built with. */
-import lock from "../package-lock.json";
+/**
+ * A bill of materials (CycloneDX 1.6): what is inside of the program and, besides, in the image; as excluded, what they are
+ * built with.
+ */
 import manifest from "../package.json";
 import { type Edition, SUMMARY } from "./edition.ts";
+import type { CLibrary } from "./image/c-library.ts";
+import { npmPackages } from "./npm-packages.ts";
 import { runtimeParts } from "./runtime-parts.ts";
 
-interface Locked {
-  version?: string;
-  license?: string;
-  integrity?: string;
-  optional?: boolean;
-}
-
-export function billOfMaterials(edition: Edition): string {
+export function billOfMaterials(edition: Edition, ofImage: readonly CLibrary[]): string {
   const inside = runtimeParts().map((part) => ({
     type: part.name === "bun" ? "platform" : "library",
     "bom-ref": `part:${part.name}`,
@@ -22,15 +19,28 @@ export function billOfMaterials(edition: Edition): string {
     ...part.purl === undefined ? {} : { purl: part.purl },
     externalReferences: [{ type: "vcs", url: part.source }],
   }));
-  const tools = npmPackages().map(({ name, version, license, integrity }) => ({
+  const tools = npmPackages().filter(({ isOptional }) => !isOptional).map((
+    { name, version, purl, licence, sha512 },
+  ) => ({
     type: "library",
     "bom-ref": `tool:${name}`,
     name,
     version,
     scope: "excluded",
-    purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
-    ...license === undefined ? {} : { licenses: [{ expression: license }] },
-    ...integrity === undefined ? {} : { hashes: [hashOf(integrity)] },
+    purl,
+    ...licence === undefined ? {} : { licenses: [{ expression: licence }] },
+    hashes: [{ alg: "SHA-512", content: sha512 }],
+  }));
+  const beside = ofImage.map(({ architecture, version, sha256 }) => ({
+    type: "library",
+    "bom-ref": `image:libc6:${architecture}`,
+    name: "libc6",
+    version,
+    scope: "optional",
+    description: "in the container image alone",
+    licenses: [{ expression: "LGPL-2.1-or-later" }],
+    purl: `pkg:deb/debian/libc6@${encodeURIComponent(version)}?arch=${architecture}`,
+    hashes: [{ alg: "SHA-256", content: sha256 }],
   }));
   const [bun, ...libraries] = inside.map((one) => one["bom-ref"]);
   const subject = `patchbay@${edition.version}`;
@@ -52,29 +62,10 @@ export function billOfMaterials(edition: Edition): string {
       },
       properties: [{ name: "patchbay:commit", value: edition.commit }],
     },
-    components: [...inside, ...tools],
+    components: [...inside, ...beside, ...tools],
     dependencies: [{ ref: subject, dependsOn: [bun!] }, { ref: bun!, dependsOn: libraries }],
   };
   return `${JSON.stringify(document, null, 2)}\n`;
-}
-
-/** Of the lockfile, without those that only other platforms have. */
-function npmPackages(): { name: string; version: string; license?: string; integrity?: string }[] {
-  return Object.entries(lock.packages as Record<string, Locked>)
-    .filter(([path, { optional }]) => path !== "" && !optional)
-    .map(([path, { version, license, integrity }]) => ({
-      name: path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
-      version: version!,
-      ...license === undefined ? {} : { license },
-      ...integrity === undefined ? {} : { integrity },
-    }));
-}
-
-/** npm writes a digest in base 64 behind its name. */
-export function hashOf(integrity: string): { alg: string; content: string } {
-  const [algorithm, digest] = integrity.split("-") as [string, string];
-  if (algorithm !== "sha512") throw new Error(`package-lock.json has a digest by ${algorithm}, not sha512`);
-  return { alg: "SHA-512", content: Buffer.from(digest, "base64").toString("hex") };
 }
 
 /** The same for the same text, as RFC 9562 has it for digests of our own (version 8). */

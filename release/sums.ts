@@ -1,12 +1,12 @@
 /** Digests of the files, and a signature of the digests. */
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "./provenance.ts";
 import { output } from "./run.ts";
 
-export const SUMS = "SHA256SUMS", SIGNATURE = "SHA256SUMS.sig";
+export const SUMS = "SHA256SUMS", SIGNATURE = `${SUMS}.sig`;
 /** What a signature is for: one of something else is none of a release (ssh-keygen(1), -n). */
-export const NAMESPACE = "patchbay-release";
+export const SIGNED_FOR = "patchbay-release";
 
 export function digestsIn(folder: string): Digest[] {
   return readdirSync(folder).sort().map((name) => {
@@ -26,6 +26,5 @@ export function sign(folder: string, key: string): void {
   rmSync(join(folder, SIGNATURE), { force: true });
   const agent = process.env.SSH_AUTH_SOCK;
   const env: Record<string, string> = agent === undefined ? {} : { SSH_AUTH_SOCK: agent };
-  output(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", NAMESPACE, SUMS], folder, env);
-  renameSync(join(folder, `${SUMS}.sig`), join(folder, SIGNATURE));
+  output(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", SIGNED_FOR, SUMS], folder, env);
 }

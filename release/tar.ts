@@ -27,7 +27,9 @@ export function withDirectories(files: readonly TarEntry[]): TarEntry[] {
 }
 
 function header(path: string, mode: number, size: number, type: string, epoch: number): Uint8Array {
-  if (Buffer.byteLength(path) > 99) throw new Error(`tar: ${path} is too long a path`);
+  if (Buffer.byteLength(path) > 99) {
+    throw new Error(`tar: ${path} is longer than the 99 bytes that ustar takes: shorten it`);
+  }
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, at: number, length: number) =>
     block.write(`${value.toString(8).padStart(length - 1, "0")}\0`, at);

@@ -30,17 +30,23 @@ export type ImageArchitecture = keyof typeof debian;
 const cache = resolve(import.meta.dir, "../../.cache/libc6");
 
 export interface CLibrary {
+  /** As Debian calls it. */
+  architecture: string;
   version: string;
+  /** Of Debian's package. */
+  sha256: string;
   files: TarEntry[];
 }
 
 /** Downloads it when it is not in `.cache`: whoever wants a newer one removes it there. */
 export function cLibrary(architecture: ImageArchitecture): CLibrary {
   const { name, folder, loader } = debian[architecture], unpacked = join(cache, name);
-  if (!existsSync(unpacked)) download(name, unpacked);
+  if (!existsSync(join(unpacked, "sha256"))) download(name, unpacked);
   const read = (path: string) => readFileSync(join(unpacked, path));
   const control = read("control");
   return {
+    architecture: name,
+    sha256: read("sha256").toString(),
     version: /^Version: (.*)$/m.exec(control.toString())![1]!,
     files: [
       ...LIBRARIES.map((library) => ({
@@ -81,6 +87,9 @@ function download(name: string, unpacked: string): void {
     const archive = readdirSync(temporary).find((file) => file.endsWith(".deb"))!;
     run(["dpkg-deb", "--extract", archive, "files"], temporary);
     writeFileSync(join(files, "control"), run(["dpkg-deb", "--field", archive], temporary));
+    const digest = new Bun.CryptoHasher("sha256").update(readFileSync(join(temporary, archive))).digest("hex");
+    writeFileSync(join(files, "sha256"), digest);
+    rmSync(unpacked, { recursive: true, force: true });
     renameSync(files, unpacked);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
@@ -89,6 +98,11 @@ function download(name: string, unpacked: string): void {
 
 function run(command: string[], cwd: string): Uint8Array {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd, stdin: "ignore" });
-  if (exitCode !== 0) throw new Error(`${command[0]} ${command.at(-1)}: exit ${exitCode}\n${stderr}${stdout}`);
+  if (exitCode !== 0) {
+    throw new Error(
+      `${command[0]} ${command.at(-1)}: exit ${exitCode}\n${stderr}${stdout}\n` +
+        "The image needs Debian's libc6 of both processors: apt's sources have to have it.",
+    );
+  }
   return stdout;
 }

@@ -5,13 +5,13 @@
  * It contains the program, the parts of the C library that it needs, `pause`, and their licences: no shell.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import manifest from "../../package.json";
 import { compileNative } from "../../compile/native.ts";
 import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
+import { root } from "../edition.ts";
+import { thirdParties } from "../licences.ts";
 import { cLibrary, type ImageArchitecture } from "./c-library.ts";
-
-const root = resolve(import.meta.dir, "../..");
 
 /** Go's names, which images use. */
 const platforms = {
@@ -71,6 +71,7 @@ function own(program: string, pause: Uint8Array): TarEntry[] {
     { path: "usr/bin/patchbay", mode: 0o755, bytes: readFileSync(program) },
     { path: "usr/bin/pause", mode: 0o755, bytes: pause },
     text("usr/share/doc/patchbay/LICENSE", readFileSync(join(root, "LICENSE"))),
+    text("usr/share/doc/patchbay/THIRD-PARTY.md", Buffer.from(thirdParties())),
     // Scanners go by it to judge the C library.
     text("etc/os-release", Buffer.from('PRETTY_NAME="Patchbay"\nID=debian\nVERSION_ID="12"\n')),
   ];

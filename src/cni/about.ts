@@ -5,11 +5,11 @@
 import { CURRENT_VERSION } from "./versions.ts";
 
 /** The release of the reference plugins that ours replace. */
-const REFERENCE_RELEASE = "v1.9.1";
+export const REFERENCE_RELEASE = "1.9.1";
 
 /** For stderr, with exit status 0. A semantic version: the reference's, and ours as build metadata. */
 export function aboutText(plugin: string, programVersion: string, supported: readonly string[]): string {
-  return `CNI ${plugin} plugin ${REFERENCE_RELEASE}+patchbay.${programVersion}\n` +
+  return `CNI ${plugin} plugin v${REFERENCE_RELEASE}+patchbay.${programVersion}\n` +
     `CNI protocol versions supported: ${supported.join(", ")}\n`;
 }
 

@@ -52,7 +52,8 @@ function packetRules(): string[] {
   }
 }
 
-const LOOKS = 40, PAUSE_MS = 50;
+/** Five seconds: a busy kernel takes long, and a plugin that leaves something is told late, not wrongly. */
+const LOOKS = 100, PAUSE_MS = 50;
 
 /** The kernel may take a moment to remove a link for good. */
 export function requireNothingLeft(before: readonly string[], now: () => readonly string[], what: string): void {

@@ -1,5 +1,5 @@
 /**
- * System calls by their numbers (syscall(2)), for which the oldest C libraries that we run with, glibc 2.17 and musl 1.2.3,
+ * System calls by their numbers (syscall(2)), for which the oldest C libraries that we run with, glibc 2.17 and musl 1.2.4,
  * have no function. Each returns what the C library's function would; `lastErrno` says why it failed.
  */
 import { bind, bindLater } from "./libc.ts";

@@ -106,6 +106,7 @@ describe("the archive", () => {
         "usr/bin/pause",
         "usr/share/doc/libc6/copyright",
         "usr/share/doc/patchbay/LICENSE",
+        "usr/share/doc/patchbay/THIRD-PARTY.md",
         "var/lib/dpkg/status.d/libc6",
       ].sort());
       expect(readFileSync(`${tree}/usr/bin/patchbay`, "utf8")).toBe(readFileSync(short, "utf8"));

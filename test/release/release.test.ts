@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "nod
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
-import { NAMESPACE, SIGNATURE, SUMS } from "../../release/sums.ts";
+import { SIGNATURE, SIGNED_FOR, SUMS } from "../../release/sums.ts";
 import { needs } from "../support/needs.ts";
 
 needs("gcc", "root");
@@ -62,7 +62,7 @@ test("two clones in different directories, with different environments, give the
   // docs/release.md, "Check what you have got".
   run(["sha256sum", "--check", "--status", SUMS], one);
   run(["sh", "-c", "echo releases $(cat key.pub) >keys"]);
-  const verify = ["ssh-keygen", "-Y", "verify", "-f", join(directory, "keys"), "-I", "releases", "-n", NAMESPACE];
+  const verify = ["ssh-keygen", "-Y", "verify", "-f", join(directory, "keys"), "-I", "releases", "-n", SIGNED_FOR];
   run([...verify, "-s", SIGNATURE], one, {}, sums);
   const { subject } = JSON.parse(readFileSync(join(one, `patchbay-${version}.intoto.json`), "utf8"));
   for (const { name, digest } of subject) expect(sums).toContain(`${digest.sha256}  ${name}\n`);

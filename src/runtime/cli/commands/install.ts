@@ -49,8 +49,8 @@ import { checkUninstall } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
-/** Go's plugins do not have these. */
-const WITHOUT_REFERENCE = ["flannel", "ovs"];
+/** Not every release of Go's plugins has these. */
+const SELDOM_REPLACED = ["dummy", "flannel", "ovs", "tap"];
 /** What is made in the directory under another name first. */
 const TEMPORARIES = [PROGRAM, RECORD, ...pluginNames];
 
@@ -76,7 +76,7 @@ export const installCommand: Command = {
     "no-dhcp": { help: "remove what --dhcp made; nobody renews leases" },
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
-    replaced: { help: "with --uninstall: Go's plugins will be there afterwards, whatever is kept" },
+    replaced: { help: "with --uninstall: Go's plugins take this place, so only what they cannot remove counts" },
     "dry-run": { help: "with --uninstall: only say what would stay attached, and whether it would be refused" },
   },
   notes:
@@ -197,7 +197,7 @@ function checkWhatStays(directory: string, given: Given): void {
     return linkTarget(path) === PROGRAM || (exists(path) && identify(path).id === own);
   };
   const willExist = (name: string) => {
-    if (given.has("replaced")) return !WITHOUT_REFERENCE.includes(name);
+    if (given.has("replaced")) return !SELDOM_REPLACED.includes(name);
     return isOurs(name) || !names.includes(name) ? hasBackup(`${directory}/${name}`) : true;
   };
   if (given.has("dry-run") || names.some(isOurs)) checkUninstall(willExist, given.has("force"));

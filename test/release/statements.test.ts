@@ -8,7 +8,7 @@ import { readEdition } from "../../release/edition.ts";
 import { provenance } from "../../release/provenance.ts";
 import { notLinked, runtimeParts, versionedLibraries } from "../../release/runtime-parts.ts";
 import { billOfMaterials } from "../../release/sbom.ts";
-import { digestsIn, NAMESPACE, sign, SIGNATURE, SUMS, writeSums } from "../../release/sums.ts";
+import { digestsIn, sign, SIGNATURE, SIGNED_FOR, SUMS, writeSums } from "../../release/sums.ts";
 import { needs } from "../support/needs.ts";
 
 needs("gcc");
@@ -17,6 +17,7 @@ let directory: string;
 beforeAll(() => void (directory = mkdtempSync(join(tmpdir(), "release-"))));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+const ofImage = [{ architecture: "amd64", version: "2.36-9+deb12u10", sha256: "0".repeat(64), files: [] }];
 const edition = { ...readEdition(), version: "9.8.7", epoch: 1_700_000_000 };
 
 function run(words: string[], stdin = ""): { code: number; output: string } {
@@ -49,7 +50,7 @@ print("".join(f"{'/'.join(map(str, error.path))}: {error.message}\\n" for error 
 const schemas = join(import.meta.dir, "../../node_modules/@cyclonedx/cyclonedx-library/res/schema");
 
 test("the bill of materials is valid, and an error in it would be found", () => {
-  const text = billOfMaterials(edition);
+  const text = billOfMaterials(edition, ofImage);
   expect(run(["/usr/bin/python3", "-W", "ignore", "-c", validate, schemas], text)).toEqual({ code: 0, output: "" });
   const wrong = run(
     ["/usr/bin/python3", "-W", "ignore", "-c", validate, schemas],
@@ -64,10 +65,11 @@ test("the bill of materials is valid, and an error in it would be found", () => 
 });
 
 test("the bill of materials has what is inside, and, excluded, everything that npm installs for the build", () => {
-  const { components, metadata, serialNumber } = JSON.parse(billOfMaterials(edition));
+  const { components, metadata, serialNumber } = JSON.parse(billOfMaterials(edition, ofImage));
   const named = (scope: string) =>
     components.filter((one: { scope: string }) => one.scope === scope).map((one: { name: string }) => one.name);
   expect(named("required")).toContain("WebKit");
+  expect(named("optional")).toEqual(["libc6"]);
   const installed = Object.entries(lock.packages as Record<string, { optional?: boolean }>)
     .filter(([path, { optional }]) => path !== "" && !optional).map(([path]) =>
       path.replace(/^.*node_modules\//, "")
@@ -80,7 +82,7 @@ test("the bill of materials has what is inside, and, excluded, everything that n
 test("the provenance's digests are the files', and it names sources, tools and what npm installs", () => {
   writeFileSync(join(directory, "one"), "1");
   writeFileSync(join(directory, "two"), "22");
-  const statement = JSON.parse(provenance(edition, digestsIn(directory)));
+  const statement = JSON.parse(provenance(edition, digestsIn(directory), ofImage));
   const sums = run(["sha256sum", "one", "two"]).output;
   const said = statement.subject.map(({ name, digest }: { name: string; digest: { sha256: string } }) =>
     `${digest.sha256}  ${name}\n`
@@ -94,6 +96,7 @@ test("the provenance's digests are the files', and it names sources, tools and w
   const find = (name: string) => resolvedDependencies.find((one: { name: string }) => one.name === name);
   expect(find("patchbay").digest.gitCommit).toBe(edition.commit);
   expect(find("@oven/bun-linux-x64").digest.sha512).toMatch(/^[0-9a-f]{128}$/);
+  expect(find("libc6:amd64").uri).toBe("pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64");
   expect(find("x86_64-linux-gnu-gcc").annotations.version).toContain("gcc");
 });
 
@@ -108,7 +111,7 @@ test("a signature holds for the digests alone: a flipped bit, another key and an
     sign(directory, key);
     const allow = (path: string) =>
       writeFileSync(`${key}-allowed`, `releases ${readFileSync(`${path}.pub`, "utf8").trim()}\n`);
-    const verify = (purpose = NAMESPACE) =>
+    const verify = (purpose = SIGNED_FOR) =>
       run(
         ["ssh-keygen", "-Y", "verify", "-f", `${key}-allowed`, "-I", "releases", "-n", purpose, "-s", SIGNATURE],
         readFileSync(join(directory, SUMS), "utf8"),

@@ -1,0 +1,61 @@
+/** `install --uninstall --dry-run`: what packages ask before their links go, and what it answers while something is attached. */
+import { expect, test } from "bun:test";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import { network } from "../../support/network.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+
+const BIN = "/run/plugins";
+
+const asked = (machine: Machine, ...options: string[]) =>
+  machine.run([PATCHBAY, "install", "--uninstall", "--dry-run", ...options, BIN]);
+const files = (machine: Machine) => machine.sh(`cd ${BIN}; find . | LC_ALL=C sort`);
+
+/** Links that lead out of the directory, as those of packages do. */
+const packaged = (machine: Machine) =>
+  machine.sh(`mkdir ${BIN}; for name in bridge tap; do ln -s ${PATCHBAY} ${BIN}/$name; done`);
+
+/** iptables' rules are not asked about: every plugin finds them. */
+const routed = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
+
+test.each(
+  [
+    ["nothing", undefined, [], 0],
+    ["what Go's plugins remove, and none stays", routed, [], 1],
+    ["what Go's plugins remove, and they come", routed, ["--replaced"], 0],
+    ["what not every release of Go's plugins removes, and they come", { type: "tap", ipam: {} }, ["--replaced"], 1],
+    ["what nobody removes, and that is wanted", { type: "tap", ipam: {} }, ["--force"], 0],
+    ["entries of our own tables, and Go's plugins come", { ...routed, ipMasq: true, ipMasqBackend: "nftables" }, [
+      "--replaced",
+    ], 1],
+  ] as const,
+)("%s: nothing is changed, and the exit status says whether it may go", async (_, conf, options, code) => {
+  await using machine = await openMachine();
+  await packaged(machine);
+  const container = await machine.container("c1"), net = conf && network(machine, conf);
+  await net?.add(container);
+  const before = await files(machine), said = await asked(machine, ...options);
+  expect([said.code, await files(machine)]).toEqual([code, before]);
+  if (code === 1) expect(said.stderr).toContain("eth0 of container ctr-c1 in network net");
+  await net?.del(container);
+  expect((await asked(machine)).code).toBe(0);
+});
+
+test("another plugin that is in the directory counts, and one whose file is kept", async () => {
+  await using machine = await openMachine();
+  await packaged(machine);
+  const container = await machine.container("c1"), net = network(machine, routed);
+  await net.add(container);
+  expect((await asked(machine)).code).toBe(1);
+  await machine.sh(`rm ${BIN}/bridge; cp /bin/true ${BIN}/bridge; cp /bin/true ${BIN}/host-local`);
+  expect((await asked(machine)).code).toBe(0);
+  await machine.sh(`${PATCHBAY} install --no-resident ${BIN}`);
+  expect((await asked(machine)).code).toBe(0);
+  await net.del(container);
+});
+
+test.each(["--dry-run", "--replaced", "--force"])("%s without --uninstall is refused", async (option) => {
+  await using machine = await openMachine();
+  const { code, stderr } = await machine.run([PATCHBAY, "install", option, BIN]);
+  expect([code, stderr.split("\n")[0]]).toEqual([2, `patchbay install: ${option} needs --uninstall`]);
+  expect(await machine.sh(`ls ${BIN} 2>/dev/null || echo none`)).toBe("none\n");
+});
