@@ -1,4 +1,4 @@
-/** What a machine may lack: what needs it is not asked there. */
+/** What a run may not have: plugins that need it are asked nothing for which it is needed. */
 import { closeFile, exists } from "../ffi/files.ts";
 import { hasNfTables } from "../ffi/netlink/nftables/batch.ts";
 import { knowsLinkKind } from "../ffi/netlink/route/link.ts";

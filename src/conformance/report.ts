@@ -25,11 +25,16 @@ function inWords({ passed, failed, skipped }: Counts): string {
 const PLACE = [
   "unshare --mount --net sh",
   "mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/lib; mount -t sysfs sysfs /sys; mkdir /run/netns",
+  `${process.execPath} install --no-resident /run/patchbay-plugins >/dev/null`,
 ];
 
 export function forPeople(reports: readonly PluginReport[]): string {
   const lines = reports.flatMap((report) => [...linesOf(report), ""]);
-  return [...lines, `${reports.length} plugins: ${inWords(countsOfAll(reports))}`, ""].join("\n");
+  return [
+    ...lines,
+    `${reports.length} ${reports.length === 1 ? "plugin" : "plugins"}: ${inWords(countsOfAll(reports))}`,
+    "",
+  ].join("\n");
 }
 
 function linesOf({ plugin, path, kind, version, outcomes }: PluginReport): string[] {

@@ -107,12 +107,16 @@ function versionsOf(trial: Trial): string[] {
 }
 
 function whySkipped(demand: SpecDemand, { subject, version }: Plugin): string | undefined {
-  if (compareVersions(version, demand.since) < 0) return `it is of ${demand.since}, and the plugin knows ${version}`;
+  if (compareVersions(version, demand.since) < 0) {
+    return `the demand holds from ${demand.since} on, and the plugin knows ${version}`;
+  }
   if (demand.kinds === undefined) return undefined;
   if (subject === undefined) return "nothing is known of the plugin: --conf names a configuration for it";
-  if (!demand.kinds.includes(subject.kind)) return `it is not for a plugin of the kind ${subject.kind}`;
+  if (!demand.kinds.includes(subject.kind)) {
+    return `nothing is demanded here of a plugin of the kind ${subject.kind}`;
+  }
   const missing = subject.needs?.filter((feature) => !has(feature)) ?? [];
-  return missing.length === 0 ? undefined : `this machine lacks ${missing.join(" and ")}`;
+  return missing.length === 0 ? undefined : `the plugin needs ${missing.join(" and ")}, and this run has none`;
 }
 
 const isFailedAdd = ({ demand, outcome }: Outcome) => demand === addSucceeds && outcome === "failed";

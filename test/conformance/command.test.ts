@@ -110,7 +110,7 @@ test("people read a failure with its demand, its sentence, what was seen, and co
   const at = stdout.indexOf("  FAILED status-succeeds (must; Section 2, STATUS)\n    demanded: STATUS of a network");
   expect(at).toBeGreaterThan(0);
   expect(stdout.slice(at)).toMatch(/^ {4}seen: it says something on stdout: STATUS .*stdout r\\u001b\[31mready$/m);
-  expect(stdout).toMatch(/1 plugins: \d+ passed, 1 failed, \d+ skipped\n$/);
+  expect(stdout).toMatch(/1 plugin: \d+ passed, 1 failed, \d+ skipped\n$/);
 
   const commands = stdout.slice(stdout.indexOf("    by hand:\n")).split("\n").slice(1)
     .filter((line) => line.startsWith("      ")).map((line) => line.slice(6));

@@ -184,6 +184,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
       file.endsWith(".ts") && name.test(readFileSync(`${source}/${file}`, "utf8"))
     ).sort();
   expect(uses(/\brunTrusted\(/)).toEqual([
+    "conformance/trial.ts",
     "engine/delegation/foreign-plugin.ts",
     "ffi/trusted-executable.ts",
     "iptables/legacy-table.ts",

@@ -7,7 +7,7 @@ import { Unmet } from "../unmet.ts";
 
 const every: readonly Kind[] = ["main", "ipam", "meta"];
 const CONVENTIONS = "the conventions of CNI";
-const NOT_THERE = "it does not have the capability";
+const NOT_THERE = "the plugin does not have the capability";
 const withoutIps = ({ subject }: Trial) => subject.ip === undefined ? NOT_THERE : undefined;
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,

@@ -37,13 +37,19 @@ export const conformanceCommand: Command = {
   run(given) {
     const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
     const configured = configuredSubjects(given), { path, names } = executablesIn(directory!);
+    if (names.length === 0) {
+      throw new UsageError(`${directory} has no executables: name the directory that the engine's plugins are in`);
+    }
     const unknown = wanted.find((name) => !names.includes(name));
     if (unknown !== undefined) {
       throw new UsageError(`${directory} has no plugin ${unknown}; it has ${names.join(", ")}`);
     }
     const unused = [...configured.keys()].find((name) => !names.includes(name));
-    if (unused !== undefined) throw new UsageError(`--conf has the type ${unused}, and ${directory} no such plugin`);
-    if (names.length === 0) throw new UsageError(`${directory} has no executables`);
+    if (unused !== undefined) {
+      throw new UsageError(
+        `--conf has the type ${unused}, and ${directory} no such plugin; it has ${names.join(", ")}`,
+      );
+    }
     if (!isAlone()) return runAlone(process.argv.slice(2));
     const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
     const progress = isTerminal(2) ? showProgress : undefined;
@@ -84,7 +90,9 @@ function openReport(path: string): number {
 function configuredSubjects(given: Given): Map<string, Subject> {
   const kind = (given.value("kind") ?? "main") as Kind, files = given.values("conf");
   if (!KINDS.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${KINDS.join(", ")}`);
-  if (given.has("kind") && files.length === 0) throw new UsageError("--kind says what plugins of --conf are");
+  if (given.has("kind") && files.length === 0) {
+    throw new UsageError("--kind says what plugins of --conf are: add --conf, or leave --kind out");
+  }
   return new Map(files.map((path) => {
     const text = readConfiguredFile(path);
     if (text === undefined) throw new UsageError(`--conf ${path}: no such file`);
