@@ -196,6 +196,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
   // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts,
   // runtime/cli/program-of-host.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
+    "conformance/alone.ts",
     "daemon/daemon.ts",
     "ffi/reaper.ts",
     "ffi/run-program.ts",
