@@ -25,11 +25,22 @@ if [ $# -ne 1 ]; then
   echo "Usage: links.sh DIR" >&2
   exit 2
 fi
+case $1 in
+-*) set -- "./$1" ;;
+esac
+names="${pluginNames.join(" ")}"
+for name in patchbay $names; do
+  if [ -d "$1/$name" ] && [ ! -L "$1/$name" ]; then
+    echo "links.sh: $1/$name is a directory; move it away" >&2
+    exit 1
+  fi
+done
 mkdir -p "$1"
-cp "$(dirname "$0")/patchbay" "$1/.patchbay.new"
+rm -f "$1/.patchbay.new"
+cp "$(dirname "$(readlink -f "$0")")/patchbay" "$1/.patchbay.new"
 chmod 755 "$1/.patchbay.new"
 mv -f "$1/.patchbay.new" "$1/patchbay"
-for name in ${pluginNames.join(" ")}; do
+for name in $names; do
   ln -sfn patchbay "$1/$name"
 done
 `;

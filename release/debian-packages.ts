@@ -4,7 +4,7 @@ import { commonPlaces, fileOfCheckout, packagedDhcpUnits, type Places } from "./
 import { changesOf, type Edition, SUMMARY } from "./edition.ts";
 import { bytesOf, type Entry, type File, gzip, isFile, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
-import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
+import { linkEntries, type LinksPackage, linksPackages, programEntries, script } from "./packages.ts";
 import { output } from "./run.ts";
 
 interface Package {
@@ -24,6 +24,7 @@ const places: Places = {
 };
 
 const own = (name: string) => fileOfCheckout(`release/debian/${name}`);
+const directories = linksPackages.map(({ directory }) => directory.debian);
 
 /** Answers the path of the package, as the next does. */
 export function makeProgramPackage(
@@ -55,7 +56,11 @@ export function makeProgramPackage(
       ...licenceEntries("usr/share/doc/patchbay/"),
       { path: "usr/share/doc/patchbay/changelog.gz", bytes: gzip(`${changesOf(edition.version)}\n`) },
     ],
-    scripts: { postinst: own("patchbay.postinst"), prerm: own("patchbay.prerm"), postrm: own("patchbay.postrm") },
+    scripts: {
+      postinst: own("patchbay.postinst"),
+      prerm: script("release/debian/patchbay.prerm", "patchbay", directories),
+      postrm: own("patchbay.postrm"),
+    },
   };
   return build(one, "changelog.Debian.gz", edition, work, out);
 }
@@ -66,7 +71,7 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
     name,
     architecture: "all",
     control: {
-      Depends: `patchbay (= ${edition.version})`,
+      Depends: `patchbay (= ${edition.packageVersion})`,
       Provides: provided.map(({ name, version }) => `${name} (= ${version})`).join(", "),
       Conflicts: replaced,
       Replaces: replaced,
@@ -75,7 +80,7 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
     entries: [...linkEntries(directory), ...name === "patchbay-cni" ? unitAliases() : []],
-    scripts: { prerm: own("links.prerm").replaceAll("DIRECTORY", directory).replaceAll("NAME", name) },
+    scripts: { prerm: script("release/debian/links.prerm", name, [directory]) },
   };
   return build(one, "changelog.gz", edition, work, out);
 }
@@ -98,7 +103,7 @@ function build(one: Package, changelog: string, edition: Edition, work: string, 
     ...Object.entries(scripts).map(([script, text]) => ({ path: `DEBIAN/${script}`, text, isExecutable: true })),
     { path: "DEBIAN/md5sums", text: digestsOf(contents) },
   ], edition.epoch);
-  const file = join(out, `${name}_${edition.version}_${architecture}.deb`);
+  const file = join(out, `${name}_${edition.packageVersion}_${architecture}.deb`);
   const env = { SOURCE_DATE_EPOCH: String(edition.epoch) };
   // xz saves a fifth of the size, and takes the node that installs it four times as long.
   output(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z9", "--build", tree, file], work, env);
@@ -108,7 +113,8 @@ function build(one: Package, changelog: string, edition: Edition, work: string, 
 /** Debian Policy 12.5 and 12.7, and what lintian may find. */
 function documentsOf(name: string, changelog: string, edition: Edition): Entry[] {
   const date = new Date(edition.epoch * 1000).toUTCString().replace("GMT", "+0000");
-  const log = `${name} (${edition.version}) stable; urgency=medium\n\n  * Release ${edition.version}.\n\n` +
+  const log =
+    `${name} (${edition.packageVersion}) stable; urgency=medium\n\n  * Release ${edition.packageVersion}.\n\n` +
     ` -- ${edition.maintainer}  ${date}\n`;
   return [
     { path: `usr/share/doc/${name}/${changelog}`, bytes: gzip(log) },
@@ -120,7 +126,7 @@ function documentsOf(name: string, changelog: string, edition: Edition): Entry[]
 function controlOf(one: Package, edition: Edition, kibibytes: number): string {
   const fields = {
     Package: one.name,
-    Version: edition.version,
+    Version: edition.packageVersion,
     Section: "admin",
     Priority: "optional",
     Architecture: one.architecture,

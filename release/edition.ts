@@ -9,6 +9,8 @@ export const root = resolve(import.meta.dir, "..");
 
 export interface Edition {
   version: string;
+  /** The version as Debian and RPM order it: 0.2.0~rc.1 is before 0.2.0. */
+  packageVersion: string;
   /** In seconds: the time of every file. Two builds of the same sources have the same. */
   epoch: number;
   /** Of the sources; with `-dirty` behind it, they have been changed since. */
@@ -21,9 +23,10 @@ export const SUMMARY = "CNI runtime and plugins for containers, in one program";
 
 export function readEdition(): Edition {
   const commit = output(["git", "rev-parse", "HEAD"], root).trim();
-  const changed = output(["git", "status", "--porcelain", "--untracked-files=no"], root).trim();
+  const changed = output(["git", "status", "--porcelain", "--untracked-files=normal"], root).trim();
   return {
     version: manifest.version,
+    packageVersion: manifest.version.replaceAll("-", "~"),
     epoch: readEpoch(),
     commit: changed === "" ? commit : `${commit}-dirty`,
     maintainer: readMaintainer(),
@@ -33,14 +36,17 @@ export function readEdition(): Edition {
 /** As reproducible-builds.org says it; otherwise the commit's own. */
 function readEpoch(): number {
   const said = process.env.SOURCE_DATE_EPOCH ?? output(["git", "log", "-1", "--format=%ct"], root).trim();
-  if (!/^\d{1,10}$/.test(said)) throw new Refused(`SOURCE_DATE_EPOCH=${said} is not a number of seconds since 1970`);
+  // RPM has 32 bits for it.
+  if (!/^\d{1,10}$/.test(said) || Number(said) > 0xffffffff) {
+    throw new Refused(`SOURCE_DATE_EPOCH=${said} is not a number of seconds since 1970, until 2106`);
+  }
   return Number(said);
 }
 
 /** In the variables that Debian's tools read. */
 function readMaintainer(): string {
   const { DEBFULLNAME = "Patchbay maintainers", DEBEMAIL = "maintainers@patchbay.invalid" } = process.env;
-  if (/[\n<>]/.test(DEBFULLNAME) || !/^[^\s<>@]+@[^\s<>@]+$/.test(DEBEMAIL)) {
+  if (!/^[^<>%\p{C}]+$/u.test(DEBFULLNAME) || !/^[\w.+-]+@[\w.-]+$/.test(DEBEMAIL)) {
     throw new Refused(`DEBFULLNAME="${DEBFULLNAME}" DEBEMAIL="${DEBEMAIL}": a name and a mail address expected`);
   }
   return `${DEBFULLNAME} <${DEBEMAIL}>`;

@@ -4,8 +4,9 @@
  */
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
+import { REFUSED } from "../src/runtime/cli/commands/install.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
-import { completionEntries, manEntries, type Places, unitEntries } from "./contents.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import type { Entry, Link } from "./files.ts";
 
@@ -38,6 +39,13 @@ export const linksPackages: readonly LinksPackage[] = [
     directory: { debian: "opt/cni/bin", rpm: "opt/cni/bin" },
   },
 ];
+
+/** A script that a package manager runs, with what all of them share. */
+export function script(path: string, name: string, directories: readonly string[]): string {
+  const shared = fileOfCheckout("release/before-removal.sh").trimEnd();
+  return fileOfCheckout(path).replace("BEFORE_REMOVAL", shared).replaceAll("PROGRAM", PROGRAM)
+    .replaceAll("REFUSED", String(REFUSED)).replaceAll("DIRECTORIES", directories.join(" ")).replaceAll("NAME", name);
+}
 
 export function programEntries(program: string, edition: Edition, places: Places): Entry[] {
   return [

@@ -2,8 +2,9 @@
  * Makes all files of a release in dist/release: `npm run release`. The same sources give the same bytes, with the same tools,
  * and the same C library in the image.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
 import architectures from "../compile/architectures.json";
 import { Refused } from "../compile/arguments.mjs";
 import { setUp } from "../compile/setup.mjs";
@@ -33,7 +34,7 @@ function programOf(architecture: Architecture): string {
 
 /** Answers the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
 export function makeRelease(edition: Edition, out: string, key?: string): string[] {
-  const fresh = `${out}.new`, work = join(fresh, ".work"), names: string[] = [];
+  const fresh = `${out}.new-${process.pid}`, work = join(fresh, ".work"), names: string[] = [];
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const tell = (path: string) => void names.push(basename(path));
@@ -65,6 +66,20 @@ export function makeRelease(edition: Edition, out: string, key?: string): string
   return names;
 }
 
+/** Minutes before it is needed. */
+function requireKey(key: string): void {
+  if (!existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
+  const folder = mkdtempSync(join(tmpdir(), "patchbay-key-"));
+  try {
+    writeSums(folder);
+    sign(folder, key);
+  } catch (error) {
+    throw new Refused(`--key ${key} does not sign: ${(error as Error).message}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 export const tool = defineTool({
   name: "release",
   about: "Makes the archives and packages of a release in dist/release (docs/release.md).",
@@ -73,12 +88,12 @@ export const tool = defineTool({
   },
   needs: "all",
   begin({ values: { key } }) {
-    if (key !== undefined && !existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
+    if (key !== undefined) requireKey(resolve(key));
     const edition = readEdition(), out = join(root, "dist/release");
     return async () => {
       // The first is built already, with what the tests need.
       for (const architecture of Object.keys(architectures).slice(1)) await setUp("build", architecture);
-      for (const name of makeRelease(edition, out, key)) console.log(name);
+      for (const name of makeRelease(edition, out, key && resolve(key))) console.log(name);
       console.log(`${out}${key === undefined ? ": not signed, --key says with what" : ": signed"}`);
     };
   },

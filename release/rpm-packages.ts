@@ -5,7 +5,7 @@ import { commonPlaces, fileOfCheckout, type Places } from "./contents.ts";
 import { type Edition, SUMMARY } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
-import { linkEntries, type LinksPackage, programEntries } from "./packages.ts";
+import { linkEntries, type LinksPackage, linksPackages, programEntries, script } from "./packages.ts";
 import { output } from "./run.ts";
 
 const places: Places = {
@@ -44,26 +44,29 @@ plugins are in patchbay-cni and patchbay-opt-cni.`,
       ...licenceEntries("usr/share/licenses/patchbay/"),
       { path: "usr/share/doc/patchbay/CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
     ],
-    scriptlets: fileOfCheckout("release/rpm/patchbay.scriptlets"),
+    scriptlets: script(
+      "release/rpm/patchbay.scriptlets",
+      "patchbay",
+      linksPackages.map(({ directory }) => directory.rpm),
+    ),
   };
   return build(one, edition, work, out);
 }
 
 export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string, out: string): string {
   const { name, replaced, provided, directory: { rpm: directory } } = links;
-  const scriptlets = fileOfCheckout("release/rpm/links.scriptlets");
   const one: Package = {
     name,
     architecture: "noarch",
     tags: [
-      `Requires: patchbay = ${edition.version}`,
+      `Requires: patchbay = ${edition.packageVersion}`,
       ...provided.map(({ name, version }) => `Provides: ${name} = ${version}`),
       `Conflicts: ${replaced}`,
     ],
     about: `Links in /${directory} by which container engines call Patchbay, in the
 place of the plugins of ${replaced}.`,
     entries: linkEntries(directory),
-    scriptlets: scriptlets.replaceAll("DIRECTORY", directory).replaceAll("NAME", name),
+    scriptlets: script("release/rpm/links.scriptlets", name, [directory]),
   };
   return build(one, edition, work, out);
 }
@@ -90,7 +93,7 @@ function build(one: Package, edition: Edition, work: string, out: string): strin
   const defined = Object.entries(macros).flatMap(([name, value]) => ["--define", `${name} ${value}`]);
   const env = { SOURCE_DATE_EPOCH: String(edition.epoch), HOME: top };
   output(["rpmbuild", "-bb", "--quiet", "--target", one.architecture, ...defined, spec], top, env);
-  const file = join(out, `${one.name}-${edition.version}-1.${one.architecture}.rpm`);
+  const file = join(out, `${one.name}-${edition.packageVersion}-1.${one.architecture}.rpm`);
   renameSync(join(top, "made/made.rpm"), file);
   rmSync(top, { recursive: true });
   return file;
@@ -103,7 +106,7 @@ function specOf({ name, architecture, tags, about, entries, scriptlets }: Packag
     `${kindOf(entry.path)}%attr(0${modeOf(entry).toString(8)},root,root) "/${entry.path}"`
   );
   return `Name: ${name}
-Version: ${edition.version}
+Version: ${edition.packageVersion}
 Release: 1
 Summary: ${SUMMARY}
 License: Apache-2.0 AND MIT AND LGPL-2.0-only AND LGPL-2.1-only
@@ -121,8 +124,8 @@ cp -a %{_topdir}/tree/. %{buildroot}/
 
 ${scriptlets}
 %changelog
-* ${dateOf(edition)} ${maintainer} - ${edition.version}-1
-- Release ${edition.version}.
+* ${dateOf(edition)} ${maintainer} - ${edition.packageVersion}-1
+- Release ${edition.packageVersion}.
 
 %files
 %defattr(-,root,root,-)

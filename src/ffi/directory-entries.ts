@@ -9,6 +9,7 @@ import { ENODATA, EOPNOTSUPP, SyscallError } from "./errno.ts";
 import {
   closeFile,
   identify,
+  isDirectory,
   listDirectory,
   O_CREAT,
   O_EXCL,
@@ -53,11 +54,13 @@ export function replaceWithHardLink(path: string, existing: string): void {
   removeFile(temporary); // When both were names of one file, rename(2) has left both.
 }
 
-/** What processes that were killed here have left of these names. */
+/** What processes that were killed here have left of these names. A directory is none of it. */
 export function removeTemporaries(directory: string, names: readonly string[]): void {
   for (const entry of listDirectory(directory)) {
     const name = /^(.+)\.\d+\.tmp$/.exec(entry)?.[1];
-    if (name !== undefined && names.includes(name)) removeFile(`${directory}/${entry}`);
+    if (name === undefined || !names.includes(name)) continue;
+    const path = `${directory}/${entry}`;
+    if (!isDirectory(identify(path, false))) removeFile(path);
   }
 }
 

@@ -15,7 +15,7 @@ const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 /** No call holds a lock for so long, unless it hangs. */
 const PATIENCE_MS = 300_000;
 /** For files that everybody can open, and so lock. */
-const PATIENCE_WITH_ALL_MS = 10_000;
+export const PATIENCE_WITH_ALL_MS = 10_000;
 /** The longest pause is short, and soon everybody's: otherwise those who have just come overtake who has waited long. */
 const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000;
 

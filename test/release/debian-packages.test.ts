@@ -40,7 +40,9 @@ beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "debian-packages-"));
   const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
   for (const [version, program] of Object.entries(programs)) {
-    const edition = { ...readEdition(), version }, out = join(directory, version), work = join(directory, "work");
+    const edition = { ...readEdition(), packageVersion: version },
+      out = join(directory, version),
+      work = join(directory, "work");
     for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
     packages[version] = [
       makeProgramPackage(program, "amd64", edition, work, out),
@@ -129,7 +131,7 @@ describe("in the place of Go's plugins", () => {
       await calling.stop();
       await asking.stop();
 
-      const refused = await machine.run(["dpkg", "--remove", "patchbay-cni"]);
+      const refused = await machine.run(["dpkg", "--remove", "patchbay-cni", "patchbay"]);
       expect(refused.code).toBe(1);
       expect(refused.stderr).toContain("set PATCHBAY_REMOVE=replaced in the environment");
       expect(await room.page("127.0.0.1:8001")).toBe(PAGE);

@@ -22,7 +22,9 @@ beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "rpm-packages-"));
   const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
   for (const [version, program] of Object.entries(programs)) {
-    const edition = { ...readEdition(), version }, out = join(directory, version), work = join(directory, "work");
+    const edition = { ...readEdition(), packageVersion: version },
+      out = join(directory, version),
+      work = join(directory, "work");
     for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
     packages[version] = [
       makeProgramRpm(program, "x86_64", edition, work, out),

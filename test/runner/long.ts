@@ -17,6 +17,9 @@ const aside = [
   "test/docs/site.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
+  // Packages of 55 MB, installed, upgraded and removed under engines.
+  "test/release/debian-packages.test.ts",
+  "test/release/rpm-packages.test.ts",
   // The whole release, twice.
   "test/release/release.test.ts",
   // How a directory is installed shows in runtime/cli/install-again.test.ts.
@@ -41,6 +44,7 @@ const inShares = [
 
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
 const withOtherKernel = [
+  "test/conformance/other-kernels.test.ts",
   "test/docs/examples.test.ts",
   "test/docs/recipes.test.ts",
   "test/kernel/altered.test.ts",

@@ -1,5 +1,6 @@
 /** From a container: the program that is installed on the host, in the host's namespaces, in this one's place. */
 import { errorText } from "../../cni/error.ts";
+import { linkTarget } from "../../ffi/directory-entries.ts";
 import { environmentEntries } from "../../ffi/environment.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { enterMountsAndNetworkOf } from "../../ffi/namespaces-of-process.ts";
@@ -12,10 +13,10 @@ const INIT = 1;
 
 /** `directory` is the host's. */
 export function becomeProgramOfHost(directory: string, words: readonly string[]): never {
-  if (process.pid === INIT) {
+  if (process.pid === INIT || sharesMounts(INIT)) {
     throw new Error(
-      "this is process 1 itself, so the host's namespaces are out of sight: the container needs the host's process " +
-        "namespace (hostPID: true, --pid=host)",
+      "process 1 is of this container, so the host's namespaces are out of sight: the container needs the host's " +
+        "process namespace (hostPID: true, --pid=host)",
     );
   }
   const program = `${absolutePath(directory)}/patchbay`;
@@ -30,6 +31,12 @@ export function becomeProgramOfHost(directory: string, words: readonly string[])
           environment: environmentEntries(),
         })),
   );
+}
+
+/** So does one of a host on which somebody tries this without a container: there, `serve` alone does it. */
+function sharesMounts(pid: number): boolean {
+  const mounts = linkTarget(`/proc/${pid}/ns/mnt`);
+  return mounts !== undefined && mounts === linkTarget("/proc/self/ns/mnt");
 }
 
 function explained<T>(remedy: string, work: () => T): T {

@@ -87,7 +87,7 @@ test("records that are none are set aside; the others go on", async () => {
     () => "null",
     // A record of another container: there would be two of it.
     () => text,
-    own((record) => record.format = 2),
+    own((record) => record.format = 0),
     own((record) => record.mac = "none"),
     own((record) => delete record.bootId),
     own((record) => record.wishes = {}),

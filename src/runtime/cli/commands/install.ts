@@ -7,15 +7,21 @@ import { errorText } from "../../../cni/error.ts";
 import { hasFileCapabilities, haveSameBytes, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import { EROFS, isErrno } from "../../../ffi/errno.ts";
 import {
+  closeFile,
   exists,
   type FileIdentity,
   identify,
   isRegularFile,
   listDirectory,
+  makeDirectories,
+  O_DIRECTORY,
+  O_RDONLY,
+  openFile,
   removeFile,
   syncDirectory,
 } from "../../../ffi/files.ts";
-import { whileDirectoryLocked } from "../../../ffi/lock.ts";
+import { lockExclusive, PATIENCE_WITH_ALL_MS } from "../../../ffi/lock.ts";
+import { warn } from "../../../ffi/warn.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
@@ -49,6 +55,8 @@ import { checkUninstall } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
+/** Packages ask before they are removed, and tell this from a program that does not run. */
+export const REFUSED = 3;
 /** Not every release of Go's plugins has these. */
 const SELDOM_REPLACED = ["dummy", "flannel", "ovs", "tap"];
 /** What is made in the directory under another name first. */
@@ -82,11 +90,15 @@ export const installCommand: Command = {
   notes:
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
     "had the same name, one after the other, the later one is kept.\n",
+  exitStatus: `With --dry-run, ${REFUSED} when --uninstall would be refused.`,
   examples: [
     { args: "--bin /usr/local/bin /opt/cni/bin", what: "where most engines look for plugins" },
     { args: "--uninstall /opt/cni/bin", what: "put back what was there before" },
   ],
   run(given: Given) {
+    for (const path of [given.operands[0]!, ...["bin", "podman"].map((option) => given.value(option) ?? "")]) {
+      refuseControlCharacters(path);
+    }
     const directory = absolutePath(given.operands[0]!);
     const [bin, podman] = ["bin", "podman"].map((option) => given.value(option)).map((path) =>
       path && absolutePath(path)
@@ -97,12 +109,20 @@ export const installCommand: Command = {
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     const directories = { directory, bin, podman };
     refuseWithoutUninstall(given, ["force", "replaced", "dry-run"]);
-    if (given.has("dry-run")) checkWhatStays(directory, given);
-    else if (given.has("uninstall")) uninstallFrom(directory, given);
+    if (given.has("dry-run")) return isRefused(directory, given) ? REFUSED : 0;
+    if (given.has("uninstall")) uninstallFrom(directory, given);
     else explainReadOnly(directory, () => installInto(directories, given));
     return 0;
   },
 };
+
+/** The path is a line of a unit, and of a list. */
+function refuseControlCharacters(path: string): void {
+  // deno-lint-ignore no-control-regex
+  if (/[\0-\x1f\x7f]/.test(path)) {
+    throw new UsageError(`${JSON.stringify(path)} has control characters: name another directory`);
+  }
+}
 
 function refuseTogether(given: Given, options: readonly string[]): void {
   const [first, second] = options.filter((option) => given.has(option));
@@ -123,7 +143,7 @@ function installInto(
   if (podman !== undefined) judgePlaces(podman, [DRIVER]);
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
-  const isFirst = whileDirectoryLocked(directory, () => {
+  const isFirst = whileAlone(directory, () => {
     const isFirst = install(directory);
     if (bin !== undefined) linkPrograms(bin, directory);
     if (podman !== undefined) linkDriver(podman, directory);
@@ -177,15 +197,60 @@ function uninstallFrom(directory: string, given: Given): void {
   for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
   const work = () => {
     checkWhatStays(directory, given);
-    removeUnits(residentUnits, directory);
-    removeUnits(dhcpUnits, directory);
-    removeLeftovers(directory, TEMPORARIES);
-    unlinkPrograms(directory);
-    uninstall(directory);
+    // Whoever wants it gone gets as much as is possible, and hears of the rest.
+    doAll([
+      () => void removeUnits(residentUnits, directory),
+      () => void removeUnits(dhcpUnits, directory),
+      () => removeLeftovers(directory, TEMPORARIES),
+      () => unlinkPrograms(directory),
+      () => uninstall(directory),
+    ]);
   };
-  if (exists(directory)) return whileDirectoryLocked(directory, work);
+  if (exists(directory)) return whileAlone(directory, work);
   printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
   work();
+}
+
+function doAll(steps: readonly (() => void)[]): void {
+  const failures: string[] = [];
+  for (const step of steps) {
+    try {
+      step();
+    } catch (error) {
+      failures.push(errorText(error));
+    }
+  }
+  if (failures.length > 0) throw new Error(failures.join("\n"));
+}
+
+/**
+ * Runs `work` while no other `install` has the directory. Everybody may open it, and so hold its lock: after some seconds
+ * the work goes on without.
+ */
+function whileAlone<T>(directory: string, work: () => T): T {
+  makeDirectories(directory, 0o755);
+  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
+  try {
+    try {
+      lockExclusive(fd, directory, PATIENCE_WITH_ALL_MS);
+    } catch (error) {
+      warn(`install goes on without the lock: ${errorText(error)}`);
+    }
+    return work();
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Says why on stderr. */
+function isRefused(directory: string, given: Given): boolean {
+  try {
+    checkWhatStays(directory, given);
+    return false;
+  } catch (error) {
+    printToStderr(`patchbay install: ${errorText(error)}`);
+    return true;
+  }
 }
 
 /** The plugins that are back after uninstalling must be able to remove what is attached now, unless it is forced. */
