@@ -2,6 +2,7 @@
  * What Debian's and RPM's packages have in common: `patchbay` has the only copy of the program; two others have links to it, in
  * the places where engines look for plugins.
  */
+import { relative } from "node:path";
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/runtime/cli/commands/install.ts";
@@ -59,7 +60,6 @@ export function programEntries(program: string, edition: Edition, places: Places
 
 /** Relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
 export function linkEntries(directory: string): Link[] {
-  const up = directory.split("/").length - 1;
-  const leadsTo = directory.startsWith("usr/") ? `${"../".repeat(up)}${PROGRAM.slice("usr/".length)}` : `/${PROGRAM}`;
+  const leadsTo = directory.startsWith("usr/") ? relative(directory, PROGRAM) : `/${PROGRAM}`;
   return pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo }));
 }

@@ -8,6 +8,7 @@ import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { heedInterruption } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "./libc.ts";
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "./files.ts";
+import { warn } from "./warn.ts";
 
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
@@ -15,7 +16,7 @@ const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 /** No call holds a lock for so long, unless it hangs. */
 const PATIENCE_MS = 300_000;
 /** For files that everybody can open, and so lock. */
-export const PATIENCE_WITH_ALL_MS = 10_000;
+const PATIENCE_WITH_ALL_MS = 10_000;
 /** The longest pause is short, and soon everybody's: otherwise those who have just come overtake who has waited long. */
 const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000;
 
@@ -171,5 +172,25 @@ export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
     return work();
   } finally {
     closeFile(fd);
+  }
+}
+
+/** The same for a directory that everybody may open, and so lock: after some seconds the work goes on without. */
+export function whileDirectoryLockedIfPossible<T>(directory: string, work: () => T): T {
+  makeDirectories(directory, 0o755);
+  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
+  try {
+    lockOrWarn(fd, directory);
+    return work();
+  } finally {
+    closeFile(fd);
+  }
+}
+
+function lockOrWarn(fd: number, subject: string): void {
+  try {
+    lockExclusive(fd, subject, PATIENCE_WITH_ALL_MS);
+  } catch (error) {
+    warn(`goes on without the lock: ${(error as Error).message}`);
   }
 }

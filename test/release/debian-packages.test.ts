@@ -202,6 +202,17 @@ test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/c
   );
 });
 
+test("a program that does not run does not keep its packages from being removed", async () => {
+  await using machine = await openMachine();
+  await ownPackages(machine);
+  const [program, , opt] = packages[NEW]!;
+  await install(machine, program, opt);
+  await machine.sh("truncate -s 3000000 /usr/lib/patchbay/patchbay");
+  const said = await machine.sh("dpkg --purge patchbay-opt-cni patchbay 2>&1");
+  expect(said).toContain("patchbay-opt-cni: could not ask what is attached (exit status ");
+  expect((await states(machine)).patchbay).toBeUndefined();
+});
+
 test("both packages of links may be installed at once; the program is there once", () => {
   const listed = packages[NEW]!.map((file) => Bun.spawnSync(["dpkg-deb", "--contents", file]).stdout.toString());
   const files = listed.map((text) =>

@@ -7,21 +7,15 @@ import { errorText } from "../../../cni/error.ts";
 import { hasFileCapabilities, haveSameBytes, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import { EROFS, isErrno } from "../../../ffi/errno.ts";
 import {
-  closeFile,
   exists,
   type FileIdentity,
   identify,
   isRegularFile,
   listDirectory,
-  makeDirectories,
-  O_DIRECTORY,
-  O_RDONLY,
-  openFile,
   removeFile,
   syncDirectory,
 } from "../../../ffi/files.ts";
-import { lockExclusive, PATIENCE_WITH_ALL_MS } from "../../../ffi/lock.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { whileDirectoryLockedIfPossible } from "../../../ffi/lock.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
@@ -143,7 +137,7 @@ function installInto(
   if (podman !== undefined) judgePlaces(podman, [DRIVER]);
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
-  const isFirst = whileAlone(directory, () => {
+  const isFirst = whileDirectoryLockedIfPossible(directory, () => {
     const isFirst = install(directory);
     if (bin !== undefined) linkPrograms(bin, directory);
     if (podman !== undefined) linkDriver(podman, directory);
@@ -206,7 +200,7 @@ function uninstallFrom(directory: string, given: Given): void {
       () => uninstall(directory),
     ]);
   };
-  if (exists(directory)) return whileAlone(directory, work);
+  if (exists(directory)) return whileDirectoryLockedIfPossible(directory, work);
   printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
   work();
 }
@@ -221,25 +215,6 @@ function doAll(steps: readonly (() => void)[]): void {
     }
   }
   if (failures.length > 0) throw new Error(failures.join("\n"));
-}
-
-/**
- * Runs `work` while no other `install` has the directory. Everybody may open it, and so hold its lock: after some seconds
- * the work goes on without.
- */
-function whileAlone<T>(directory: string, work: () => T): T {
-  makeDirectories(directory, 0o755);
-  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
-  try {
-    try {
-      lockExclusive(fd, directory, PATIENCE_WITH_ALL_MS);
-    } catch (error) {
-      warn(`install goes on without the lock: ${errorText(error)}`);
-    }
-    return work();
-  } finally {
-    closeFile(fd);
-  }
 }
 
 /** Says why on stderr. */
