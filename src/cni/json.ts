@@ -93,7 +93,7 @@ function count(text: string, character: string): number {
   return found;
 }
 
-function nestsDeeper(value: unknown, allowed: number): boolean {
+export function nestsDeeper(value: unknown, allowed: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (allowed === 0) return true;
   return Object.values(value).some((part) => nestsDeeper(part, allowed - 1));

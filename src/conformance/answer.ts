@@ -1,5 +1,5 @@
 /** What one call of a plugin has answered, and how it is told. */
-import { isObject } from "../cni/json.ts";
+import { DOCUMENT_LIMIT_DEPTH, isObject, nestsDeeper } from "../cni/json.ts";
 import { fromUtf8 } from "../ffi/libc.ts";
 import type { Finished } from "../ffi/run-program.ts";
 import { describeEnding } from "../ffi/spawn.ts";
@@ -64,6 +64,9 @@ export function documentOf(answer: PluginAnswer): Record<string, unknown> {
     document = JSON.parse(answer.stdout);
   } catch {
     throw new Unmet(`stdout is not one JSON document: ${told(answer)}`);
+  }
+  if (nestsDeeper(document, DOCUMENT_LIMIT_DEPTH)) {
+    throw new Unmet(`the document on stdout nests deeper than ${DOCUMENT_LIMIT_DEPTH}: ${told(answer)}`);
   }
   if (!isObject(document)) throw new Unmet(`stdout is no JSON object: ${told(answer)}`);
   return document;

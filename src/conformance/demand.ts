@@ -25,7 +25,9 @@ export interface SpecDemand {
 export type Outcome =
   | { demand: SpecDemand; outcome: "passed" }
   | { demand: SpecDemand; outcome: "skipped"; reason: string }
-  | { demand: SpecDemand; outcome: "failed"; reason: string; byHand: readonly string[] };
+  | { demand: SpecDemand; outcome: "failed"; reason: string; byHand: readonly string[] }
+  /** Asking it failed, through the plugin or by itself, so nobody knows whether it is met. */
+  | { demand: SpecDemand; outcome: "unknown"; reason: string; byHand: readonly string[] };
 
 export interface PluginReport {
   plugin: string;

@@ -15,7 +15,14 @@ import {
   O_PATH,
   openFile,
 } from "../ffi/files.ts";
-import { leaveOthersMounts, makeMountsReadOnly, mountAgain, mountNew, unmount } from "../ffi/namespaces.ts";
+import {
+  enterCopyOf,
+  leaveOthersMounts,
+  makeMountsReadOnly,
+  mountAgain,
+  mountNew,
+  openOwnMounts,
+} from "../ffi/namespaces.ts";
 import { pluginNamed } from "../plugins/table.ts";
 
 /** Where plugins keep what they keep, and engines the namespaces of containers. */
@@ -27,49 +34,36 @@ export const NETNS_DIRECTORY = "/run/netns";
 export const OWN_PLUGINS = "/run/patchbay-plugins";
 
 export class PluginFiles {
-  /** Descriptors of directories that would be hidden, by their paths. */
-  private readonly hidden = new Map<string, number>();
-  private readonly mounted: string[] = [];
+  /** Directories that would be hidden. */
+  private readonly hidden: readonly string[];
+  /** Of all demands: none sees what a plugin has mounted or unmounted for an earlier one. */
+  private readonly mounts: number;
 
   /** `directories`: they stay where they are. */
   constructor(directories: readonly string[]) {
+    this.hidden = directories.filter((directory) => SCRATCH.some((path) => `${directory}/`.startsWith(`${path}/`)));
     leaveOthersMounts();
-    for (const directory of directories) {
-      if (!SCRATCH.some((path) => `${directory}/`.startsWith(`${path}/`))) continue;
-      this.hidden.set(directory, openFile(directory, O_PATH | O_DIRECTORY));
-    }
     makeMountsReadOnly();
     mountNew("proc", "/proc");
+    this.mounts = openOwnMounts();
   }
 
   /** The directories are empty. */
   renew(): void {
-    this.close();
-    for (const path of SCRATCH) this.mount("tmpfs", path);
+    enterCopyOf(this.mounts);
+    const hidden = this.hidden.map((path) => ({ path, fd: openFile(path, O_PATH | O_DIRECTORY) }));
+    for (const path of SCRATCH) mountNew("tmpfs", path);
     makeDirectories(NETNS_DIRECTORY, 0o755);
-    for (const [path, fd] of this.hidden) {
+    for (const { path, fd } of hidden) {
       makeDirectories(path, 0o755);
       mountAgain(`/proc/self/fd/${fd}`, path);
+      closeFile(fd);
     }
   }
 
   /** In /sys. */
   showNetworkOfThread(): void {
-    this.mount("sysfs", "/sys");
-  }
-
-  private mount(type: "tmpfs" | "sysfs", path: string): void {
-    mountNew(type, path);
-    this.mounted.push(path);
-  }
-
-  private close(): void {
-    this.mounted.splice(0).reverse().forEach(unmount);
-  }
-
-  end(): void {
-    this.close();
-    this.hidden.forEach(closeFile);
+    mountNew("sysfs", "/sys");
   }
 }
 

@@ -9,6 +9,7 @@ import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/s
 import { inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
 import { parsePrefix } from "../net/address.ts";
 import { NETNS_DIRECTORY } from "./files.ts";
+import { Unmet } from "./unmet.ts";
 
 export interface TrialContainer {
   name: string;
@@ -97,13 +98,16 @@ export class TrialHost {
   }
 
   removeLink(container: TrialContainer, ifName: string): void {
-    this.inside(container, (routes) => delLink(routes, ifName));
+    this.inside(container, (routes) => {
+      linkThatIsThere(routes, ifName);
+      delLink(routes, ifName);
+    });
     this.byHand.push(`ip -n ${container.name} link del ${ifName}`);
   }
 
   removeAddresses(container: TrialContainer, ifName: string): void {
     this.inside(container, (routes) => {
-      const link = getLink(routes, ifName)!;
+      const link = linkThatIsThere(routes, ifName);
       for (const address of listAddresses(routes, link.index)) delAddress(routes, link.index, address);
     });
     this.byHand.push(`ip -n ${container.name} addr flush dev ${ifName}`);
@@ -118,6 +122,13 @@ export class TrialHost {
     replaceFile(path, text, { mode: 0o644 });
     this.byHand.push(`mkdir -p $(dirname ${path}); printf '${text.replaceAll("\n", "\\n")}' > ${path}`);
   }
+}
+
+/** Of an ADD that says that it has made it. */
+function linkThatIsThere(routes: NetlinkSocket, ifName: string): Link {
+  const link = getLink(routes, ifName);
+  if (link === undefined) throw new Unmet(`ADD succeeded, and the container has no interface ${ifName}`);
+  return link;
 }
 
 function withRoutes<T>(work: (routes: NetlinkSocket) => T): T {

@@ -4,11 +4,12 @@ import type { Outcome, PluginReport } from "./demand.ts";
 export interface Counts {
   passed: number;
   failed: number;
+  unknown: number;
   skipped: number;
 }
 
 export function countsOf(outcomes: readonly Outcome[]): Counts {
-  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const counts: Counts = { passed: 0, failed: 0, unknown: 0, skipped: 0 };
   for (const { outcome } of outcomes) counts[outcome]++;
   return counts;
 }
@@ -17,8 +18,8 @@ export function countsOfAll(reports: readonly PluginReport[]): Counts {
   return countsOf(reports.flatMap(({ outcomes }) => outcomes));
 }
 
-function inWords({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+function inWords({ passed, failed, unknown, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${unknown === 0 ? "" : `${unknown} unknown, `}${skipped} skipped`;
 }
 
 /** What makes the place where the commands of a failure can be repeated. */
@@ -38,11 +39,11 @@ export function forPeople(reports: readonly PluginReport[]): string {
 }
 
 function linesOf({ plugin, path, kind, version, outcomes }: PluginReport): string[] {
-  const failed = outcomes.filter((one) => one.outcome === "failed");
+  const shown = outcomes.filter((one) => one.outcome === "failed" || one.outcome === "unknown");
   return [
     `${plugin}: ${inWords(countsOf(outcomes))} (${path}, ${kind ?? "kind unknown"}, asked in ${version})`,
-    ...failed.flatMap(({ demand, reason, byHand }) => [
-      `  FAILED ${demand.name} (${demand.strength}; ${demand.section})`,
+    ...shown.flatMap(({ demand, outcome, reason, byHand }) => [
+      `  ${outcome.toUpperCase()} ${demand.name} (${demand.strength}; ${demand.section})`,
       `    demanded: ${demand.sentence}`,
       `    seen: ${reason}`,
       "    by hand:",
@@ -82,8 +83,9 @@ export function asJUnit(reports: readonly PluginReport[]): string {
     `<testsuites name="patchbay conformance" ${totals(countsOfAll(reports))}>\n${suites.join("")}</testsuites>\n`;
 }
 
-function totals({ passed, failed, skipped }: Counts): string {
-  return `tests="${passed + failed + skipped}" failures="${failed}" errors="0" skipped="${skipped}"`;
+function totals({ passed, failed, unknown, skipped }: Counts): string {
+  const all = passed + failed + unknown + skipped;
+  return `tests="${all}" failures="${failed}" errors="${unknown}" skipped="${skipped}"`;
 }
 
 function caseOf(plugin: string, seen: Outcome): string {
@@ -94,7 +96,10 @@ function caseOf(plugin: string, seen: Outcome): string {
     return `${head}>\n      <skipped message="${escaped(seen.reason)}"/>\n    </testcase>\n`;
   }
   const text = [sentence, section, "", ...PLACE, ...seen.byHand].join("\n");
-  return `${head}>\n      <failure message="${escaped(seen.reason)}">${escaped(text)}</failure>\n    </testcase>\n`;
+  const element = seen.outcome === "failed" ? "failure" : "error";
+  return `${head}>\n      <${element} message="${escaped(seen.reason)}">${
+    escaped(text)
+  }</${element}>\n    </testcase>\n`;
 }
 
 const ENTITIES: Record<string, string> = { "<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;" };

@@ -1,4 +1,5 @@
 /** Asks every plugin every demand, each on a host of its own, and tells what was seen. */
+import { errorText } from "../cni/error.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
 import { ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
@@ -14,6 +15,7 @@ import { addSucceeds } from "./demands/adding.ts";
 import { demands } from "./demands/table.ts";
 import { has } from "./features.ts";
 import { OWN_PLUGINS, PluginFiles } from "./files.ts";
+import { TrialHost } from "./host.ts";
 import { type Subject, subjects } from "./subjects.ts";
 import { type Plugin, Trial } from "./trial.ts";
 import { AddFailed, Unmet } from "./unmet.ts";
@@ -36,18 +38,14 @@ const MOST_OVERDUE = 3;
 export function runConformance(run: Run): PluginReport[] {
   const program = linkTarget("/proc/self/exe")!;
   const files = new PluginFiles([run.directory, program.slice(0, program.lastIndexOf("/"))]);
-  try {
-    return run.names.map((name) => askPlugin(run, files, program, name));
-  } finally {
-    files.end();
-  }
+  return run.names.map((name) => askPlugin(run, files, program, name));
 }
 
 function askPlugin(run: Run, files: PluginFiles, program: string, name: string): PluginReport {
   const known = pluginNamed(name), { directory, timeoutMs } = run, path = `${directory}/${name}`;
   const subject = run.configured.get(name) ?? (known === undefined ? undefined : subjects[known]);
   const asked = { name, path, directory, subject, versions: [], version: CURRENT_VERSION, timeoutMs };
-  const versions = onNewHost(files, program, asked, versionsOf);
+  const versions = versionsOf(files, program, asked);
   const plugin: Plugin = { ...asked, versions, version: versions.at(-1) ?? CURRENT_VERSION };
   const outcomes: Outcome[] = [];
   let overdue = 0;
@@ -58,27 +56,31 @@ function askPlugin(run: Run, files: PluginFiles, program: string, name: string):
       : `${overdue} calls had not ended in time, so it is not called any more`;
     outcomes.push(
       reason === undefined
-        ? onNewHost(files, program, plugin, (trial) => {
-          const outcome = ask(demand, trial, outcomes.some(isFailedAdd));
-          overdue += trial.overdue;
-          return outcome;
-        })
+        ? ask(demand, outcomes.some(isFailedAdd), (work) =>
+          onNewHost(files, program, (host) => {
+            const trial = new Trial(plugin, host);
+            try {
+              return work(trial);
+            } finally {
+              overdue += trial.overdue;
+            }
+          }))
         : { demand, outcome: "skipped", reason },
     );
   }
   return { plugin: name, path, kind: subject?.kind, version: plugin.version, outcomes };
 }
 
-function onNewHost<T>(files: PluginFiles, program: string, plugin: Plugin, work: (trial: Trial) => T): T {
+function onNewHost<T>(files: PluginFiles, program: string, work: (host: TrialHost) => T): T {
   files.renew();
   makeDirectories(OWN_PLUGINS, 0o755);
   for (const name of pluginNames) replaceWithLink(`${OWN_PLUGINS}/${name}`, program);
-  const trial = new Trial(plugin);
+  const host = new TrialHost();
   try {
     files.showNetworkOfThread();
-    return work(trial);
+    return work(host);
   } finally {
-    trial.host.end();
+    host.end();
     endWhatIsLeft();
   }
 }
@@ -93,16 +95,18 @@ function endWhatIsLeft(): void {
   forgetEnded();
 }
 
-/** Those that it lists and we know; none when it does not tell. */
-function versionsOf(trial: Trial): string[] {
+/** Those that it lists and we know; none when it does not tell, which is asked for as a demand, too. */
+function versionsOf(files: PluginFiles, program: string, plugin: Plugin): string[] {
   try {
-    const answer = trial.run(JSON.stringify({ cniVersion: CURRENT_VERSION }), { CNI_COMMAND: "VERSION" });
-    requireSuccess(answer);
-    const listed = supportedVersions(documentOf(answer));
-    return KNOWN_VERSIONS.filter((version) => listed.includes(version));
-  } catch (error) {
-    if (isOfPlugin(error)) return [];
-    throw error;
+    return onNewHost(files, program, (host) => {
+      const trial = new Trial(plugin, host), stdin = JSON.stringify({ cniVersion: CURRENT_VERSION });
+      const answer = trial.run(stdin, { CNI_COMMAND: "VERSION" });
+      requireSuccess(answer);
+      const listed = supportedVersions(documentOf(answer));
+      return KNOWN_VERSIONS.filter((version) => listed.includes(version));
+    });
+  } catch {
+    return [];
   }
 }
 
@@ -121,18 +125,27 @@ function whySkipped(demand: SpecDemand, { subject, version }: Plugin): string | 
 
 const isFailedAdd = ({ demand, outcome }: Outcome) => demand === addSucceeds && outcome === "failed";
 
-function ask(demand: SpecDemand, trial: Trial, isAddFailing: boolean): Outcome {
-  const reason = demand.unless?.(trial);
-  if (reason !== undefined) return { demand, outcome: "skipped", reason };
+/** Whatever fails in it, the other demands are asked: a plugin can take away what asking it needs. */
+function ask(
+  demand: SpecDemand,
+  isAddFailing: boolean,
+  onHost: (work: (trial: Trial) => Outcome) => Outcome,
+): Outcome {
+  let byHand: readonly string[] = [];
   try {
-    demand.check(trial);
-    return { demand, outcome: "passed" };
+    return onHost((trial) => {
+      byHand = trial.host.byHand;
+      const reason = demand.unless?.(trial);
+      if (reason !== undefined) return { demand, outcome: "skipped", reason };
+      demand.check(trial);
+      return { demand, outcome: "passed" };
+    });
   } catch (error) {
-    if (!isOfPlugin(error)) throw error;
     if (isAddFailing && error instanceof AddFailed) {
       return { demand, outcome: "skipped", reason: `ADD fails (${addSucceeds.name})` };
     }
-    return { demand, outcome: "failed", reason: error.message, byHand: trial.host.byHand };
+    if (isOfPlugin(error)) return { demand, outcome: "failed", reason: error.message, byHand };
+    return { demand, outcome: "unknown", reason: `asking it failed: ${errorText(error)}`, byHand };
   }
 }
 

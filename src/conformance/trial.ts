@@ -8,7 +8,7 @@ import { answerOf, documentOf, type PluginAnswer, requireSuccess } from "./answe
 import { AddFailed, Unmet } from "./unmet.ts";
 
 import { OWN_PLUGINS } from "./files.ts";
-import { type TrialContainer, TrialHost } from "./host.ts";
+import type { TrialContainer, TrialHost } from "./host.ts";
 import type { Subject } from "./subjects.ts";
 
 export interface Plugin {
@@ -39,12 +39,11 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const ADDRESS = "10.99.0.2/24", GATEWAY = "10.99.0.1";
 
 export class Trial {
-  readonly host = new TrialHost();
   /** How many calls did not end in time, of all trials of the plugin. */
   overdue = 0;
 
-  constructor(readonly plugin: Plugin) {
-    plugin.subject?.prepare?.(this.host);
+  constructor(readonly plugin: Plugin, readonly host: TrialHost) {
+    plugin.subject?.prepare?.(host);
   }
 
   get subject(): Subject {

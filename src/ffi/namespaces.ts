@@ -6,7 +6,7 @@ import { closeFile, O_RDONLY, openFile } from "./files.ts";
 import { bindLater, check, cString, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
-const CLONE_NEWNS = 0x00020000, CLONE_NEWPID = 0x20000000;
+const CLONE_FS = 0x200, CLONE_NEWNS = 0x00020000, CLONE_NEWPID = 0x20000000;
 const MS_REC = 0x4000, MS_PRIVATE = 0x40000, MS_BIND = 0x1000, MNT_DETACH = 2;
 const SYS_mount_setattr = 442; // the same number on every architecture
 const AT_FDCWD = -100, AT_RECURSIVE = 0x8000, MOUNT_ATTR_RDONLY = 1n;
@@ -23,6 +23,19 @@ const c = bindLater({
 export function leaveOthersMounts(): void {
   check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
   mount("none", "/", "none", MS_REC | MS_PRIVATE);
+}
+
+/** This process's mounts, to return to. */
+export function openOwnMounts(): number {
+  return openFile("/proc/thread-self/ns/mnt", O_RDONLY);
+}
+
+/** A copy of the mounts: what is mounted and unmounted in it from here on, is not in them. */
+export function enterCopyOf(mounts: number): void {
+  // Threads that this one has started share its working directory, and the kernel refuses to change it for all.
+  check("unshare", c().unshare(CLONE_FS), "working directory");
+  check("setns", libc.setns(mounts, CLONE_NEWNS), "mount namespace");
+  check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
 }
 
 /** The first program that `start` starts is process 1 of a new namespace. When it ends, the kernel ends all others there. */

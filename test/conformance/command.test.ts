@@ -65,6 +65,47 @@ test("a plugin that hangs is killed with what it has started, and after three ti
   expect(processesWith("86411")).toEqual([]);
 });
 
+test(
+  "what a plugin takes away from the run is a failure of that demand only, and the report is written",
+  async () => {
+    using plugins = pluginDirectory({
+      "deep-static":
+        `case $CNI_COMMAND in VERSION|ADD) ;; *) exec $real/static ;; esac; printf '{"supportedVersions":'
+      for bracket in [ ]; do head -c 400000 /dev/zero | tr '\\0' $bracket; done; printf }`,
+      "empty-bridge": `[ "$CNI_COMMAND" = ADD ] || exec $real/bridge; echo '{"cniVersion":"1.1.0"}'`,
+      "taking-loopback": `$real/loopback || exit; [ "$CNI_COMMAND" != ADD ] || umount -l /run /tmp /proc`,
+      "loopback": loopback,
+    });
+    const file = join(plugins.path, "result.xml");
+    const { code, report } = await reportOn(plugins.path, "--junit", file);
+    expect(code).toBe(3);
+    const [deep, empty, whole, taking] = report.plugins;
+    expect(report.plugins.map(({ plugin }) => plugin)).toEqual([
+      "deep-static",
+      "empty-bridge",
+      "loopback",
+      "taking-loopback",
+    ]);
+    expect(failuresOf(deep!)[0]).toMatch(
+      /^version-lists-supported: the document on stdout nests deeper than 100: VERSION/,
+    );
+    expect(failuresOf(deep!)).toContainEqual(expect.stringMatching(/^add-succeeds: .* nests deeper than 100: ADD/));
+    expect(failuresOf(empty!)).toContain(
+      "check-address-gone: ADD succeeded, and the container has no interface eth0",
+    );
+    expect(failuresOf(empty!)).toContain(
+      "check-interface-gone: ADD succeeded, and the container has no interface eth0",
+    );
+    expect([deep!.unknown, empty!.unknown, whole!.unknown, whole!.failed]).toEqual([0, 0, 0, 0]);
+    const unknown = taking!.demands.filter(({ outcome }) => outcome === "unknown");
+    expect(unknown.map(({ name }) => name)).toContain("del-gone-netns");
+    for (const one of unknown) expect(one).toMatchObject({ reason: expect.stringMatching(/^asking it failed: /) });
+    expect(report.unknown).toBe(unknown.length);
+    expect(readFileSync(file, "utf8").match(/<error /g)).toHaveLength(unknown.length);
+  },
+  300_000,
+);
+
 test("of an unknown plugin only what needs no configuration is asked, with --conf the rest", async () => {
   const scripts = { lonely: "exec $real/loopback", fixed: "exec $real/static", label: "exec $real/tuning" };
   using plugins = pluginDirectory(scripts);
@@ -163,7 +204,7 @@ test("--json has the document of docs/json.md", async () => {
   using plugins = pluginDirectory({ loopback: '[ "$CNI_COMMAND" != STATUS ] || exit 3; exec $real/loopback' });
   const { report } = await reportOn(plugins.path);
   const [found] = report.plugins;
-  expect(Object.keys(report)).toEqual(["passed", "failed", "skipped", "plugins"]);
+  expect(Object.keys(report)).toEqual(["passed", "failed", "unknown", "skipped", "plugins"]);
   expect(found).toMatchObject({ plugin: "loopback", kind: "main", version: "1.1.0", failed: 1 });
   expect(found!.path).toBe(join(plugins.path, "loopback"));
   expect(found!.demands.map(({ name }) => name)).toEqual(demands.map(({ name }) => name));

@@ -1,17 +1,21 @@
 /** `patchbay conformance DIR`. */
+import { errorText } from "../../../cni/error.ts";
 import { isObject, parseDocument } from "../../../cni/json.ts";
 import { isAlone, runAlone } from "../../../conformance/alone.ts";
 import { executablesIn } from "../../../conformance/files.ts";
 import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
-import { runConformance } from "../../../conformance/run.ts";
+import { type Run, runConformance } from "../../../conformance/run.ts";
 import type { Kind, Subject } from "../../../conformance/subjects.ts";
 import { O_CREAT, O_WRONLY, openFile, readConfiguredFile, truncateFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal } from "../../../ffi/terminal.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { print, printLine } from "../output.ts";
+import { print, printLine, printToStderr } from "../output.ts";
 
 const KINDS: readonly Kind[] = ["main", "ipam", "meta"];
+
+/** Apart from what the plugins do not meet. */
+const RUN_FAILED = 3;
 
 export const conformanceCommand: Command = {
   summary: "hold a directory of CNI plugins to the specification's demands, one by one",
@@ -29,7 +33,7 @@ export const conformanceCommand: Command = {
   notes:
     "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
     "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n",
-  exitStatus: "1 when a demand is not met.",
+  exitStatus: "1 when a demand is not met; 3 when the run failed, or with a demand, which it then calls unknown.",
   examples: [
     { args: "/opt/cni/bin", what: "every plugin in there" },
     { args: "/usr/lib/cni bridge portmap --json", what: "two of them, for programs" },
@@ -50,23 +54,28 @@ export const conformanceCommand: Command = {
         `--conf has the type ${unused}, and ${directory} no such plugin; it has ${names.join(", ")}`,
       );
     }
-    if (!isAlone()) return runAlone(process.argv.slice(2));
-    const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
-    const progress = isTerminal(2) ? showProgress : undefined;
-    const reports = runConformance({
-      directory: path,
-      names: wanted.length === 0 ? names : wanted,
-      configured,
-      timeoutMs,
-      ...progress && { progress },
-    });
-    if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
-    if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
-    if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
-    else print(forPeople(reports));
-    return countsOfAll(reports).failed === 0 ? 0 : 1;
+    const plugins = { directory: path, names: wanted.length === 0 ? names : wanted, configured, timeoutMs };
+    try {
+      return isAlone() ? runAndReport(plugins, given) : runAlone(process.argv.slice(2));
+    } catch (error) {
+      printToStderr(`patchbay conformance: the run itself failed: ${errorText(error)}`);
+      return RUN_FAILED;
+    }
   },
 };
+
+/** Returns the exit status. */
+function runAndReport(plugins: Run, given: Given): number {
+  const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
+  const progress = isTerminal(2) ? showProgress : undefined;
+  const reports = runConformance({ ...plugins, ...progress && { progress } });
+  if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
+  if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
+  if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
+  else print(forPeople(reports));
+  const { failed, unknown } = countsOfAll(reports);
+  return unknown > 0 ? RUN_FAILED : failed > 0 ? 1 : 0;
+}
 
 const CLEAR_LINE = "\r\x1b[K";
 
