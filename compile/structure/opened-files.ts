@@ -8,6 +8,7 @@ const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
   "src/ffi/state-file.ts": "judges what it opens",
   "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
+  "src/conformance/shown.ts": "directories of plugins, to learn their paths",
   "src/daemon/listener.ts": "processes in /proc",
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/boot.ts": "the id of the boot in /proc",

@@ -5,6 +5,7 @@
 import { linkTarget } from "../ffi/directory-entries.ts";
 import {
   closeFile,
+  createFile,
   entriesIn,
   exists,
   identify,
@@ -13,6 +14,7 @@ import {
   makeDirectories,
   O_DIRECTORY,
   O_PATH,
+  O_WRONLY,
   openFile,
 } from "../ffi/files.ts";
 import {
@@ -24,24 +26,14 @@ import {
   openOwnMounts,
 } from "../ffi/namespaces.ts";
 import { pluginNamed } from "../plugins/table.ts";
-
-/** Where plugins keep what they keep, and engines the namespaces of containers. */
-const SCRATCH = ["/run", "/var/lib", "/tmp"];
-
-export const NETNS_DIRECTORY = "/run/netns";
-
-/** Our own plugins, for those that delegate to one which the directory has not. */
-export const OWN_PLUGINS = "/run/patchbay-plugins";
+import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./shown.ts";
 
 export class PluginFiles {
-  /** Directories that would be hidden. */
-  private readonly hidden: readonly string[];
   /** Of all demands: none sees what a plugin has mounted or unmounted for an earlier one. */
   private readonly mounts: number;
 
-  /** `directories`: they stay where they are. */
-  constructor(directories: readonly string[]) {
-    this.hidden = directories.filter((directory) => SCRATCH.some((path) => `${directory}/`.startsWith(`${path}/`)));
+  /** The directories and our program stay where they are. */
+  constructor(private readonly directories: readonly string[], private readonly program: string) {
     leaveOthersMounts();
     makeMountsReadOnly();
     mountNew("proc", "/proc");
@@ -51,20 +43,30 @@ export class PluginFiles {
   /** The directories are empty. */
   renew(): void {
     enterCopyOf(this.mounts);
-    const hidden = this.hidden.map((path) => ({ path, fd: openFile(path, O_PATH | O_DIRECTORY) }));
+    const shown = this.directories.map((path) => ({ path, fd: openFile(path, O_PATH | O_DIRECTORY) }));
+    const program = openFile(this.program, O_PATH);
     for (const path of SCRATCH) mountNew("tmpfs", path);
     makeDirectories(NETNS_DIRECTORY, 0o755);
-    for (const { path, fd } of hidden) {
+    for (const { path, fd } of shown) {
       makeDirectories(path, 0o755);
-      mountAgain(`/proc/self/fd/${fd}`, path);
-      closeFile(fd);
+      showAgain(fd, path);
     }
+    if (!exists(this.program)) {
+      makeDirectories(this.program.slice(0, this.program.lastIndexOf("/")), 0o755);
+      closeFile(createFile(this.program, O_WRONLY));
+      showAgain(program, this.program);
+    } else closeFile(program);
   }
 
   /** In /sys. */
   showNetworkOfThread(): void {
     mountNew("sysfs", "/sys");
   }
+}
+
+function showAgain(fd: number, path: string): void {
+  mountAgain(`/proc/self/fd/${fd}`, path);
+  closeFile(fd);
 }
 
 /** Every file that was written since `renew`, but the containers' namespaces and the directory of plugins. */
@@ -80,17 +82,12 @@ export function writtenFiles(): string[] {
 
 /** The directory's path without links, and the names of its executables, without those of this program that are no plugins. */
 export function executablesIn(directory: string): { path: string; names: string[] } {
-  const fd = openFile(directory, O_PATH | O_DIRECTORY);
-  try {
-    const path = linkTarget(`/proc/self/fd/${fd}`)!, own = identify("/proc/self/exe").id;
-    const names = listDirectory(path).filter((name) => {
-      if (!exists(`${path}/${name}`)) return false;
-      const file = identify(`${path}/${name}`);
-      if (!isRegularFile(file) || (file.mode & 0o111) === 0) return false;
-      return file.id !== own || pluginNamed(name) !== undefined;
-    });
-    return { path, names };
-  } finally {
-    closeFile(fd);
-  }
+  const path = withoutLinks(directory), own = identify("/proc/self/exe").id;
+  const names = listDirectory(path).filter((name) => {
+    if (!exists(`${path}/${name}`)) return false;
+    const file = identify(`${path}/${name}`);
+    if (!isRegularFile(file) || (file.mode & 0o111) === 0) return false;
+    return file.id !== own || pluginNamed(name) !== undefined;
+  });
+  return { path, names };
 }

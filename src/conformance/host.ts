@@ -8,7 +8,7 @@ import { bringUpLoopback } from "../ffi/netlink/route/loopback.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
 import { parsePrefix } from "../net/address.ts";
-import { NETNS_DIRECTORY } from "./files.ts";
+import { NETNS_DIRECTORY } from "./shown.ts";
 import { Unmet } from "./unmet.ts";
 
 export interface TrialContainer {

@@ -3,7 +3,7 @@ import { errorText } from "../cni/error.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
 import { ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
-import { makeDirectories } from "../ffi/files.ts";
+import { exists, makeDirectories, namesIn } from "../ffi/files.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { UntrustedFile } from "../ffi/trusted-executable.ts";
@@ -14,8 +14,9 @@ import { supportedVersions } from "./demands/about.ts";
 import { addSucceeds } from "./demands/adding.ts";
 import { demands } from "./demands/table.ts";
 import { has } from "./features.ts";
-import { OWN_PLUGINS, PluginFiles } from "./files.ts";
+import { PluginFiles } from "./files.ts";
 import { TrialHost } from "./host.ts";
+import { OWN_PLUGINS, shownDirectories } from "./shown.ts";
 import { type Subject, subjects } from "./subjects.ts";
 import { type Plugin, Trial } from "./trial.ts";
 import { AddFailed, Unmet } from "./unmet.ts";
@@ -37,7 +38,14 @@ const MOST_OVERDUE = 3;
 /** Call it in a process that `runAlone` has started: it changes the process's mounts, and ends what plugins have started. */
 export function runConformance(run: Run): PluginReport[] {
   const program = linkTarget("/proc/self/exe")!;
-  const files = new PluginFiles([run.directory, program.slice(0, program.lastIndexOf("/"))]);
+  const files = new PluginFiles(shownDirectories(run.directory, namesIn(run.directory)), program);
+  files.renew();
+  const lost = run.names.find((name) => !exists(`${run.directory}/${name}`));
+  if (lost !== undefined) {
+    throw new Error(
+      `${run.directory}/${lost} leads by links through directories that the run hides: copy the plugin to its place`,
+    );
+  }
   return run.names.map((name) => askPlugin(run, files, program, name));
 }
 

@@ -5,11 +5,10 @@ import { utf8 } from "../ffi/libc.ts";
 import { Overdue } from "../ffi/run-program.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
 import { answerOf, documentOf, type PluginAnswer, requireSuccess } from "./answer.ts";
-import { AddFailed, Unmet } from "./unmet.ts";
-
-import { OWN_PLUGINS } from "./files.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
+import { OWN_PLUGINS } from "./shown.ts";
 import type { Subject } from "./subjects.ts";
+import { AddFailed, Unmet } from "./unmet.ts";
 
 export interface Plugin {
   name: string;

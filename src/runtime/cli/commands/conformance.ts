@@ -5,6 +5,7 @@ import { isAlone, runAlone } from "../../../conformance/alone.ts";
 import { executablesIn } from "../../../conformance/files.ts";
 import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
 import { type Run, runConformance } from "../../../conformance/run.ts";
+import { whyNotShown } from "../../../conformance/shown.ts";
 import type { Kind, Subject } from "../../../conformance/subjects.ts";
 import { O_CREAT, O_WRONLY, openFile, readConfiguredFile, truncateFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
@@ -54,7 +55,9 @@ export const conformanceCommand: Command = {
         `--conf has the type ${unused}, and ${directory} no such plugin; it has ${names.join(", ")}`,
       );
     }
-    const plugins = { directory: path, names: wanted.length === 0 ? names : wanted, configured, timeoutMs };
+    const asked = wanted.length === 0 ? names : wanted, refused = whyNotShown(path, asked);
+    if (refused !== undefined) throw new UsageError(refused);
+    const plugins = { directory: path, names: asked, configured, timeoutMs };
     try {
       return isAlone() ? runAndReport(plugins, given) : runAlone(process.argv.slice(2));
     } catch (error) {

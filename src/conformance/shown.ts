@@ -1,0 +1,81 @@
+/** What the run shows where it is, though its own empty directories would hide it: the plugins, and where links lead. */
+import { linkTarget } from "../ffi/directory-entries.ts";
+import { closeFile, O_DIRECTORY, O_PATH, openFile } from "../ffi/files.ts";
+
+/** Where plugins keep what they keep, and engines the namespaces of containers. */
+export const SCRATCH = ["/run", "/var/lib", "/tmp"];
+
+export const NETNS_DIRECTORY = "/run/netns";
+
+/** Our own plugins, for those that delegate to one which the directory has not. */
+export const OWN_PLUGINS = "/run/patchbay-plugins";
+
+/** The kernel's own limit for one path. */
+const MOST_LINKS = 40;
+
+const isWithin = (path: string, directory: string) => `${path}/`.startsWith(`${directory}/`);
+
+export function isHidden(path: string): boolean {
+  return SCRATCH.some((directory) => isWithin(path, directory));
+}
+
+/** The one of the run's own directories that could not be empty any more. */
+function covered(directory: string): string | undefined {
+  return [...SCRATCH, NETNS_DIRECTORY, OWN_PLUGINS].find((path) => isWithin(path, directory));
+}
+
+/** Of the directory and of what links in it lead to, those that would be hidden; parents first. */
+export function shownDirectories(directory: string, names: readonly string[]): string[] {
+  const behind = names.flatMap((name) => directoriesBehind(`${directory}/${name}`));
+  return [...new Set([directory, ...behind])].filter((one) => isHidden(one) && covered(one) === undefined).sort();
+}
+
+/** Why the run cannot show it; undefined when it can. */
+export function whyNotShown(directory: string, names: readonly string[]): string | undefined {
+  const refused = (one: string) => isHidden(one) ? covered(one) : undefined, own = refused(directory);
+  if (own !== undefined) {
+    return `${directory} cannot be where the plugins are, because the run needs ${own} for itself: ` +
+      "copy the plugins to a directory of their own";
+  }
+  for (const name of names) {
+    const behind = directoriesBehind(`${directory}/${name}`).find((one) => refused(one) !== undefined);
+    if (behind === undefined) continue;
+    return `the link ${directory}/${name} leads to ${behind}, and the run needs ${refused(behind)} for itself: ` +
+      "copy the plugin to a directory of its own";
+  }
+  return undefined;
+}
+
+/** Of the links that follow one another from the path: as they are written, and without links in them. */
+function directoriesBehind(path: string): string[] {
+  const found: string[] = [];
+  for (let at = path; found.length < 2 * MOST_LINKS;) {
+    const target = linkTarget(at);
+    if (target === undefined) break;
+    const written = target.startsWith("/") ? target : `${parentOf(at)}/${target}`;
+    const real = withoutLinks(parentOf(written));
+    found.push(withoutDots(parentOf(written)), real);
+    at = `${real}/${written.slice(written.lastIndexOf("/") + 1)}`;
+  }
+  return found;
+}
+
+export function withoutLinks(directory: string): string {
+  const fd = openFile(directory, O_PATH | O_DIRECTORY);
+  try {
+    return linkTarget(`/proc/self/fd/${fd}`)!;
+  } finally {
+    closeFile(fd);
+  }
+}
+
+const parentOf = (path: string) => path.slice(0, path.lastIndexOf("/")) || "/";
+
+function withoutDots(path: string): string {
+  const names: string[] = [];
+  for (const name of path.split("/")) {
+    if (name === "..") names.pop();
+    else if (name !== "" && name !== ".") names.push(name);
+  }
+  return `/${names.join("/")}`;
+}
