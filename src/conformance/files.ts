@@ -80,14 +80,19 @@ export function writtenFiles(): string[] {
   return SCRATCH.filter((path) => linkTarget(path) === undefined).flatMap(filesIn);
 }
 
-/** The directory's path without links, and the names of its executables, without those of this program that are no plugins. */
-export function executablesIn(directory: string): { path: string; names: string[] } {
+/**
+ * The directory's path without links, and the names of its executables, without those of this program that are no
+ * plugins; besides, the names that are not UTF-8, with which nothing can be opened.
+ */
+export function executablesIn(directory: string): { path: string; names: string[]; unreadable: string[] } {
   const path = withoutLinks(directory), own = identify("/proc/self/exe").id;
-  const names = listDirectory(path).filter((name) => {
+  const all = listDirectory(path),
+    unreadable = all.filter((name) => name.includes("\ufffd") && !exists(`${path}/${name}`));
+  const names = all.filter((name) => {
     if (!exists(`${path}/${name}`)) return false;
     const file = identify(`${path}/${name}`);
     if (!isRegularFile(file) || (file.mode & 0o111) === 0) return false;
     return file.id !== own || pluginNamed(name) !== undefined;
   });
-  return { path, names };
+  return { path, names, unreadable };
 }

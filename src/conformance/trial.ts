@@ -76,7 +76,7 @@ export class Trial {
     const set = Object.entries({ ...variables, CNI_PATH: `${directory}:${OWN_PLUGINS}` })
       .filter((entry): entry is [string, string] => entry[1] !== undefined);
     const words = set.map(([name, value]) => `${name}=${quoted(value)}`).join(" ");
-    this.host.byHand.push(`printf %s ${quoted(stdin)} | ${words} ${path}`);
+    this.host.byHand.push(`printf %s ${quoted(stdin)} | ${words} ${quoted(path)}`);
     const command = variables.CNI_COMMAND ?? "the call without CNI_COMMAND";
     try {
       const finished = runTrusted(

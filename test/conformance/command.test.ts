@@ -129,47 +129,6 @@ test("of an unknown plugin only what needs no configuration is asked, with --con
   expect(code).toBe(0);
 });
 
-test("a directory that the run hides, and a relative one with links, is found all the same", async () => {
-  await using machine = await openMachine();
-  await machine.sh("mkdir -p /run/mine/bin /var/lib/mine");
-  const program = join(patchbayPlugins(), "../patchbay");
-  await machine.sh(`printf '#!/bin/sh\\nexec ${patchbayPlugins()}/loopback\\n' > /run/mine/bin/loopback
-    chmod +x /run/mine/bin/loopback; ln -s /run/mine/bin /var/lib/mine/plugins`);
-  const { stdout, code } = await machine.run(["sh", "-c", `cd /var/lib/mine && ${program} conformance plugins`]);
-  expect(stdout).toMatch(
-    /^loopback: \d+ passed, 0 failed, .*\(\/run\/mine\/bin\/loopback, main, asked in 1\.1\.0\)$/m,
-  );
-  expect(code).toBe(0);
-});
-
-test("where links of the directory lead is shown, or the link is refused by name", async () => {
-  await using machine = await openMachine();
-  const program = join(patchbayPlugins(), "../patchbay");
-  await machine.sh(`mkdir -p /var/lib/k/HASH/bin /var/lib/k/cni /run/netns /run/patchbay-plugins
-    printf '#!/bin/sh\\nexec ${patchbayPlugins()}/loopback\\n' > /var/lib/k/HASH/bin/cni
-    chmod +x /var/lib/k/HASH/bin/cni; ln -s HASH /var/lib/k/current
-    ln -s ../HASH/bin/cni /var/lib/k/cni/loopback; ln -s /var/lib/k/current/bin/cni /var/lib/k/cni/new-loopback
-    cp ${program} /var/lib/program`);
-  const { stdout, code } = await machine.run(["/var/lib/program", "conformance", "/var/lib/k/cni"]);
-  expect(stdout).toMatch(/^loopback: \d+ passed, 0 failed, .*\n(.*\n)*new-loopback: \d+ passed, 0 failed/m);
-  expect(code).toBe(0);
-
-  await machine.sh("cp /var/lib/k/HASH/bin/cni /run/loopback; ln -s /run/loopback /var/lib/k/cni/in-run");
-  await machine.sh("for d in netns patchbay-plugins; do cp /run/loopback /run/$d/loopback; done");
-  const refusals = {
-    "/run": /: \/run cannot be where the plugins are, because the run needs \/run for itself: copy/,
-    "/run/netns": /: \/run\/netns cannot be .* needs \/run\/netns for itself: copy/,
-    "/run/patchbay-plugins": /: \/run\/patchbay-plugins cannot be .* for itself: copy/,
-    "/var/lib/k/cni":
-      /: the link \/var\/lib\/k\/cni\/in-run leads to \/run, and the run needs \/run for itself: copy/,
-  };
-  for (const [directory, said] of Object.entries(refusals)) {
-    const refused = await machine.run([program, "conformance", directory]);
-    expect({ code: refused.code, stderr: refused.stderr }).toEqual({ code: 2, stderr: expect.stringMatching(said) });
-  }
-  expect((await machine.run([program, "conformance", "/var/lib/k/cni", "loopback"])).code).toBe(0);
-});
-
 test("people read a failure with its demand, its sentence, what was seen, and commands that show it", async () => {
   using plugins = pluginDirectory({
     "wrong-static": `[ "$CNI_COMMAND" = STATUS ] && { printf 'r\\033[31mready'; exit; }; exec $real/static`,

@@ -9,7 +9,8 @@ import { whyNotShown } from "../../../conformance/shown.ts";
 import type { Kind, Subject } from "../../../conformance/subjects.ts";
 import { O_CREAT, O_WRONLY, openFile, readConfiguredFile, truncateFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
-import { isTerminal } from "../../../ffi/terminal.ts";
+import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
+import { withInheritedUmask } from "../../../ffi/umask.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 
@@ -41,7 +42,7 @@ export const conformanceCommand: Command = {
   ],
   run(given) {
     const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
-    const configured = configuredSubjects(given), { path, names } = executablesIn(directory!);
+    const configured = configuredSubjects(given), { path, names, unreadable } = executablesIn(directory!);
     if (names.length === 0) {
       throw new UsageError(`${directory} has no executables: name the directory that the engine's plugins are in`);
     }
@@ -59,7 +60,7 @@ export const conformanceCommand: Command = {
     if (refused !== undefined) throw new UsageError(refused);
     const plugins = { directory: path, names: asked, configured, timeoutMs };
     try {
-      return isAlone() ? runAndReport(plugins, given) : runAlone(process.argv.slice(2));
+      return isAlone() ? runAndReport(plugins, given, unreadable) : runAlone(process.argv.slice(2));
     } catch (error) {
       printToStderr(`patchbay conformance: the run itself failed: ${errorText(error)}`);
       return RUN_FAILED;
@@ -68,12 +69,18 @@ export const conformanceCommand: Command = {
 };
 
 /** Returns the exit status. */
-function runAndReport(plugins: Run, given: Given): number {
+function runAndReport(plugins: Run, given: Given, unreadable: readonly string[]): number {
+  for (const name of unreadable) {
+    printToStderr(`${plugins.directory}/${printableWord(name)} is not asked: its name is not UTF-8; rename it`);
+  }
   const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
   const progress = isTerminal(2) ? showProgress : undefined;
   const reports = runConformance({ ...plugins, ...progress && { progress } });
   if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
-  if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
+  if (report !== undefined) {
+    truncateFile(report, 0, junit);
+    writeAll(report, utf8(asJUnit(reports)), junit);
+  }
   if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
   else print(forPeople(reports));
   const { failed, unknown } = countsOfAll(reports);
@@ -83,7 +90,7 @@ function runAndReport(plugins: Run, given: Given): number {
 const CLEAR_LINE = "\r\x1b[K";
 
 function showProgress(plugin: string, demand: string, done: number, all: number): void {
-  writeAll(2, utf8(`${CLEAR_LINE}${plugin}: ${done} of ${all}: ${demand}`));
+  writeAll(2, utf8(`${CLEAR_LINE}${printableWord(plugin)}: ${done} of ${all}: ${demand}`));
 }
 
 function timeoutOf(given: Given): number {
@@ -94,9 +101,7 @@ function timeoutOf(given: Given): number {
 
 /** Before the files are read-only, and the working directory may be another. */
 function openReport(path: string): number {
-  const fd = openFile(path, O_WRONLY | O_CREAT, 0o644);
-  truncateFile(fd, 0, path);
-  return fd;
+  return withInheritedUmask(() => openFile(path, O_WRONLY | O_CREAT, 0o666));
 }
 
 function configuredSubjects(given: Given): Map<string, Subject> {
