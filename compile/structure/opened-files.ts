@@ -7,6 +7,7 @@ import type { Source } from "./sources.ts";
 const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
   "src/ffi/state-file.ts": "judges what it opens",
+  "src/conformance/alone.ts": "namespaces of this process in /proc",
   "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
   "src/conformance/shown.ts": "directories of plugins, to learn their paths",
   "src/daemon/listener.ts": "processes in /proc",

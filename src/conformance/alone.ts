@@ -3,8 +3,8 @@
  * signal. The kernel then ends all other processes in it, whatever they are, and with them goes all that they were given.
  */
 import { environmentForChild, variable } from "../ffi/environment.ts";
-import { closeFile } from "../ffi/files.ts";
-import { exitNow } from "../ffi/libc.ts";
+import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
+import { exitNow, libc } from "../ffi/libc.ts";
 import { inNewProcessNamespace } from "../ffi/namespaces.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { endWith, SIGKILL } from "../ffi/signals.ts";
@@ -14,8 +14,23 @@ import { openPipe, spawn, waitFor } from "../ffi/spawn.ts";
 const VARIABLE = "PATCHBAY_CONFORMANCE_ALONE";
 const PARENT = 3;
 
+/** In a user namespace, root may not be able to return to what that does not own. */
+function requireOwnNamespaces(): void {
+  for (const kind of ["pid", "net"]) {
+    const fd = openFile(`/proc/self/ns/${kind}`, O_RDONLY);
+    const isOwned = libc.setns(fd, 0) === 0;
+    closeFile(fd);
+    if (isOwned) continue;
+    throw new Error(
+      `this user namespace does not own its ${kind} namespace: run it outside, as root, or by ` +
+        "'unshare --user --map-root-user --mount --pid --net --fork --mount-proc'",
+    );
+  }
+}
+
 /** Runs this program once more with the same arguments, alone. Returns its exit status. */
 export function runAlone(args: readonly string[]): number {
+  requireOwnNamespaces();
   const [readEnd, writeEnd] = openPipe();
   const pid = inNewProcessNamespace(() =>
     spawn({

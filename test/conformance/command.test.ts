@@ -49,6 +49,19 @@ test("without root it says so", async () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/this needs root/) });
 });
 
+test("in a user namespace that does not own the others it says so before it begins", async () => {
+  await using machine = await openMachine();
+  const program = join(patchbayPlugins(), "../patchbay");
+  for (const [options, kind] of [["-Ur", "pid"], ["-Urpf", "net"]] as const) {
+    const ended = await machine.run(["unshare", options, program, "conformance", patchbayPlugins(), "loopback"]);
+    expect(ended).toMatchObject({
+      code: 3,
+      stdout: "",
+      stderr: expect.stringContaining(`does not own its ${kind} namespace: run it outside, as root, or by`),
+    });
+  }
+});
+
 test("a plugin that hangs is killed with what it has started, and after three times not called any more", async () => {
   using plugins = pluginDirectory({
     "hangs-loopback": '[ "$CNI_COMMAND" = DEL ] || exec $real/loopback; sleep 86411 & sleep 86411',
