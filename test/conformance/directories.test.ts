@@ -2,13 +2,14 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { openMachine } from "../support/machine.ts";
+import { OWN_PLUGINS } from "../../src/conformance/shown.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
 
 test("a directory that the run hides, and a relative one with links, is found all the same", async () => {
   await using machine = await openMachine();
   await machine.sh("mkdir -p /run/mine/bin /var/lib/mine");
   const program = join(patchbayPlugins(), "../patchbay");
-  await machine.sh(`printf '#!/bin/sh\\nexec ${patchbayPlugins()}/loopback\\n' > /run/mine/bin/loopback
+  await machine.sh(`printf '#!/bin/sh\\nexec ${OWN_PLUGINS}/loopback\\n' > /run/mine/bin/loopback
     chmod +x /run/mine/bin/loopback; ln -s /run/mine/bin /var/lib/mine/plugins`);
   const { stdout, code } = await machine.run(["sh", "-c", `cd /var/lib/mine && ${program} conformance plugins`]);
   expect(stdout).toMatch(
@@ -21,7 +22,7 @@ test("where links of the directory lead is shown, or the link is refused by name
   await using machine = await openMachine();
   const program = join(patchbayPlugins(), "../patchbay");
   await machine.sh(`mkdir -p /var/lib/k/HASH/bin /var/lib/k/cni /run/netns /run/patchbay-plugins
-    printf '#!/bin/sh\\nexec ${patchbayPlugins()}/loopback\\n' > /var/lib/k/HASH/bin/cni
+    printf '#!/bin/sh\\nexec ${OWN_PLUGINS}/loopback\\n' > /var/lib/k/HASH/bin/cni
     chmod +x /var/lib/k/HASH/bin/cni; ln -s HASH /var/lib/k/current
     ln -s ../HASH/bin/cni /var/lib/k/cni/loopback; ln -s /var/lib/k/current/bin/cni /var/lib/k/cni/new-loopback
     cp ${program} /var/lib/program`);

@@ -3,7 +3,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { forPrograms } from "../../src/conformance/report.ts";
-import { PATCHBAY, patchbayPlugins } from "./plugins.ts";
+import { OWN_PLUGINS } from "../../src/conformance/shown.ts";
+import { PATCHBAY } from "./plugins.ts";
 
 export type Report = ReturnType<typeof forPrograms>;
 type PluginOf = Report["plugins"][number];
@@ -41,11 +42,11 @@ export interface PluginDirectory extends Disposable {
   readonly path: string;
 }
 
-/** Shell scripts by plugin name; `$real` is a directory with ours. */
+/** Shell scripts by plugin name; `$real` is the directory with ours that each run has, wherever this checkout is. */
 export function pluginDirectory(scripts: Readonly<Record<string, string>>): PluginDirectory {
-  const path = mkdtempSync(join(tmpdir(), "conformance-")), real = patchbayPlugins();
+  const path = mkdtempSync(join(tmpdir(), "conformance-"));
   for (const [name, script] of Object.entries(scripts)) {
-    writeFileSync(join(path, name), `#!/bin/sh\nreal=${real}\n${script}\n`);
+    writeFileSync(join(path, name), `#!/bin/sh\nreal=${OWN_PLUGINS}\n${script}\n`);
     chmodSync(join(path, name), 0o755);
   }
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true }) };
