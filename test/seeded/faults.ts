@@ -2593,8 +2593,8 @@ const conformance: Fault[] = [
   },
   {
     file: "src/conformance/demands/errors.ts",
-    find: "answer.exitStatus !== 1",
-    replace: "answer.exitStatus === 0",
+    find: "answer.exitStatus === 0",
+    replace: "answer.exitStatus === 1",
     tests: wrongPlugins,
   },
   {
