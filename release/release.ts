@@ -34,7 +34,19 @@ function programOf(architecture: Architecture): string {
 
 /** Answers the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
 export function makeRelease(edition: Edition, out: string, key?: string): string[] {
-  const fresh = `${out}.new-${process.pid}`, work = join(fresh, ".work"), names: string[] = [];
+  const fresh = `${out}.new-${process.pid}`;
+  try {
+    const names = makeFiles(edition, fresh, key);
+    rmSync(out, { recursive: true, force: true });
+    renameSync(fresh, out);
+    return names;
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+function makeFiles(edition: Edition, fresh: string, key?: string): string[] {
+  const work = join(fresh, ".work"), names: string[] = [];
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const tell = (path: string) => void names.push(basename(path));
@@ -61,12 +73,10 @@ export function makeRelease(edition: Edition, out: string, key?: string): string
   write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(fresh), ofImage));
   writeSums(fresh);
   if (key !== undefined) sign(fresh, key);
-  rmSync(out, { recursive: true, force: true });
-  renameSync(fresh, out);
   return names;
 }
 
-/** Minutes before it is needed. */
+/** Tries the key before the files are made, which takes minutes. */
 function requireKey(key: string): void {
   if (!existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
   const folder = mkdtempSync(join(tmpdir(), "patchbay-key-"));

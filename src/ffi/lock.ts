@@ -165,22 +165,19 @@ export function lockWithOthers(fd: number, path: string, reason: string): void {
  * leaves is only known while no other one comes.
  */
 export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
-  makeDirectories(directory, 0o755);
-  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
-  try {
-    lockWithOthers(fd, directory, "netavark's lock");
-    return work();
-  } finally {
-    closeFile(fd);
-  }
+  return withDirectory(directory, (fd) => lockWithOthers(fd, directory, "netavark's lock"), work);
 }
 
 /** The same for a directory that everybody may open, and so lock: after some seconds the work goes on without. */
 export function whileDirectoryLockedIfPossible<T>(directory: string, work: () => T): T {
+  return withDirectory(directory, (fd) => lockOrWarn(fd, directory), work);
+}
+
+function withDirectory<T>(directory: string, lock: (fd: number) => void, work: () => T): T {
   makeDirectories(directory, 0o755);
   const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
   try {
-    lockOrWarn(fd, directory);
+    lock(fd);
     return work();
   } finally {
     closeFile(fd);
