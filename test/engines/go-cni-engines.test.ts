@@ -2,7 +2,6 @@
  * What single engines that use go-cni look at, or do themselves, beside the calls that all of them make
  * (go-cni.test.ts): iptables chains, lease files, namespaces of processes, bridges of their own.
  */
-import { readlinkSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { type Attached, GoEngine } from "../support/engines/go-engine.ts";
 import {
@@ -22,9 +21,9 @@ import {
 import { GoNode, PLUGINS } from "../support/engines/go-node.ts";
 import { leftSince } from "../support/leftovers.ts";
 import type { Container, Machine } from "../support/machine.ts";
+import { startInOwnNetns } from "../support/own-netns.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
-import { untilTrue } from "../support/until-true.ts";
 
 const fine = (count = 1) => Array<object>(count).fill({});
 
@@ -147,11 +146,9 @@ test("nerdctl's --ip and --mac-address are arguments of CNI, and --ip6 is a capa
 
 test("faasd finds an address in the lease files, by the name and the number of a process", async () => {
   await using node = await GoNode.open(faasd);
-  const { machine } = node, own = readlinkSync(`/proc/${machine.pid}/ns/net`);
   const functions = [];
   for (const name of ["figlet", "nodeinfo"]) {
-    const process = machine.start(["unshare", "--net", "sleep", "infinity"]), { pid } = process;
-    await untilTrue(() => readlinkSync(`/proc/${pid}/ns/net`), (netns) => netns !== own);
+    const process = await startInOwnNetns(node.machine), { pid } = process;
     const call = { id: `${name}-${pid}`, netns: `/proc/${pid}/ns/net`, labels: {} };
     functions.push({ process, call });
   }

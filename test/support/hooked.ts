@@ -1,8 +1,7 @@
 /** A container as a runtime tells its hooks of: a process in a network namespace of its own, with a bundle. */
-import { readlinkSync } from "node:fs";
 import type { Machine, Outcome } from "./machine.ts";
+import { startInOwnNetns } from "./own-netns.ts";
 import { PATCHBAY } from "./plugins.ts";
-import { untilTrue } from "./until-true.ts";
 
 export const CONFIGS = "/run/networks";
 
@@ -23,9 +22,7 @@ export async function writeNetwork(machine: Machine, name: string, plugins: unkn
 
 /** `namespace` is the entry of type network in config.json; null for none. */
 export async function startHooked(machine: Machine, id: string, namespace: unknown = {}): Promise<Hooked> {
-  const process = machine.start(["unshare", "--net", "sleep", "infinity"]), { pid } = process;
-  const own = readlinkSync(`/proc/${machine.pid}/ns/net`);
-  await untilTrue(() => readlinkSync(`/proc/${pid}/ns/net`), (netns) => netns !== own && isRunning(pid, "sleep"));
+  const process = await startInOwnNetns(machine), { pid } = process;
   const bundle = `/run/bundles/${id}-${pid}`;
   const namespaces = namespace === null ? [] : [{ type: "network", ...namespace as object }];
   const stdin = JSON.stringify({ ociVersion: "1.0.2", linux: { namespaces } });
@@ -43,10 +40,6 @@ export async function startHooked(machine: Machine, id: string, namespace: unkno
     end,
     [Symbol.asyncDispose]: end,
   };
-}
-
-function isRunning(pid: number, program: string): boolean {
-  return readlinkSync(`/proc/${pid}/exe`).endsWith(program);
 }
 
 /** Calls the hook with a state, as text or as what is printed of it; `before` is a tracer. */
