@@ -22,7 +22,6 @@ const unjudged: Record<string, string> = {
   "src/ffi/kept-open.ts": "files in /proc",
   "src/ffi/lock-holder.ts": "locks and processes in /proc",
   "src/ffi/netns.ts": "network namespaces, which are judged as such",
-  "src/ffi/namespaces-of-process.ts": "namespaces in /proc",
   "src/ffi/netns-in-sight.ts": "mounts in /proc",
   "src/ffi/process-files.ts": "processes in /proc",
   "src/ffi/signals.ts": "processes in /proc",

@@ -1,11 +1,13 @@
 /**
- * Namespaces of this process's own, and what is mounted in them: unshare(2), mount(2), mount_setattr(2). They hold for
- * the calling thread and for the programs that it starts.
+ * Other namespaces than those that this process began in, and what is mounted in them: unshare(2), setns(2), mount(2),
+ * mount_setattr(2). They hold for the calling thread and for the programs that it starts. netns.ts has those of networks.
  */
 import { closeFile, O_RDONLY, openFile } from "./files.ts";
 import { bindLater, check, cString, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
+import { CLONE_NEWNET } from "./netns.ts";
 
+// sched.h
 const CLONE_FS = 0x200, CLONE_NEWNS = 0x00020000, CLONE_NEWPID = 0x20000000;
 const MS_REC = 0x4000, MS_PRIVATE = 0x40000, MS_BIND = 0x1000, MNT_DETACH = 2;
 const SYS_mount_setattr = 442; // the same number on every architecture
@@ -32,10 +34,25 @@ export function openOwnMounts(): number {
 
 /** A copy of the mounts: what is mounted and unmounted in it from here on, is not in them. */
 export function enterCopyOf(mounts: number): void {
-  // Threads that this one has started share its working directory, and the kernel refuses to change it for all.
-  check("unshare", c().unshare(CLONE_FS), "working directory");
+  shareNoDirectories();
   check("setns", libc.setns(mounts, CLONE_NEWNS), "mount namespace");
   check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
+}
+
+/** For a thread that does not return. Root and working directory become those of the other mount namespace. */
+export function enterMountsAndNetworkOf(pid: number): void {
+  const kinds = [["net", CLONE_NEWNET], ["mnt", CLONE_NEWNS]] as const;
+  const namespaces = kinds.map(([name, kind]) => {
+    const path = `/proc/${pid}/ns/${name}`;
+    return { path, kind, fd: openFile(path, O_RDONLY) };
+  });
+  shareNoDirectories();
+  for (const { path, kind, fd } of namespaces) check("setns", libc.setns(fd, kind), path);
+}
+
+/** The runtime's other threads share root and working directory with this one, and the kernel refuses to change them for all. */
+function shareNoDirectories(): void {
+  check("unshare", c().unshare(CLONE_FS), "root and working directory");
 }
 
 /** The first program that `start` starts is process 1 of a new namespace. When it ends, the kernel ends all others there. */

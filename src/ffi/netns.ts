@@ -10,7 +10,7 @@ import { getOption } from "./socket/socket.ts";
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;
 const NS_GET_NSTYPE = 0xb703;
-const CLONE_NEWNET = 0x40000000;
+export const CLONE_NEWNET = 0x40000000;
 
 /** The path exists, but is not a network namespace. */
 class NotANetnsError extends Error {

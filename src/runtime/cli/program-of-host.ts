@@ -3,7 +3,7 @@ import { errorText } from "../../cni/error.ts";
 import { linkTarget } from "../../ffi/directory-entries.ts";
 import { environmentEntries } from "../../ffi/environment.ts";
 import { SyscallError } from "../../ffi/errno.ts";
-import { enterMountsAndNetworkOf } from "../../ffi/namespaces-of-process.ts";
+import { enterMountsAndNetworkOf } from "../../ffi/namespaces.ts";
 import { execute } from "../../ffi/spawn.ts";
 import { NOT_EVERYBODYS, withJudged } from "../../ffi/trusted-executable.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
