@@ -10,8 +10,11 @@ import { stateDirectory } from "../../engine/state-directory.ts";
 import { loadKind } from "../../resources/table.ts";
 import { printLine } from "./output.ts";
 
+/** Something is attached that nobody would remove. */
+export class UninstallRefused extends Error {}
+
 /**
- * Prints what stays attached. Throws when no other plugin would remove part of it, unless `force`. `willExist`: whether
+ * Prints what stays attached. Refuses when no other plugin would remove part of it, unless `force`. `willExist`: whether
  * there will be a plugin of that name.
  */
 export function checkUninstall(willExist: (plugin: string) => boolean, force: boolean): void {
@@ -30,7 +33,7 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
   const withOrphans = [...attachments].filter(([, orphans]) => orphans.size > 0);
   const lines = withOrphans.map(([name, orphans]) => `  ${name}: ${[...orphans].join(", ")}`);
   if (withOrphans.length > 0 && !force) {
-    throw new Error(
+    throw new UninstallRefused(
       `nothing was changed: ${withOrphans.length} of ${attachments.size} attachments have what no other plugin ` +
         `removes\n${lines.join("\n")}\n` +
         `Delete these attachments first (stop the containers, or 'patchbay del' and 'patchbay gc'), or use --force to ` +

@@ -45,7 +45,7 @@ import {
 } from "../program-links.ts";
 import { dhcpUnits } from "../dhcp-units.ts";
 import { residentUnits } from "../resident-units.ts";
-import { checkUninstall } from "../uninstall-check.ts";
+import { checkUninstall, UninstallRefused } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
@@ -223,7 +223,8 @@ function isRefused(directory: string, given: Given): boolean {
     checkWhatStays(directory, given);
     return false;
   } catch (error) {
-    printToStderr(`patchbay install: ${errorText(error)}`);
+    if (!(error instanceof UninstallRefused)) throw error;
+    printToStderr(`patchbay install: ${error.message}`);
     return true;
   }
 }
