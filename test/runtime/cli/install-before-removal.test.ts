@@ -53,6 +53,16 @@ test("another plugin that is in the directory counts, and one whose file is kept
   await net.del(container);
 });
 
+test("what cannot be asked is no refusal", async () => {
+  await using machine = await openMachine();
+  await machine.sh(`ln -s plugins ${BIN}`);
+  expect(await asked(machine)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `patchbay install: open ${BIN}: too many levels of symbolic links\n`,
+  });
+});
+
 test.each(["--dry-run", "--replaced", "--force"])("%s without --uninstall is refused", async (option) => {
   await using machine = await openMachine();
   const { code, stderr } = await machine.run([PATCHBAY, "install", option, BIN]);
