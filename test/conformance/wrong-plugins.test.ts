@@ -21,6 +21,19 @@ const otherwise = (plugin: string) => `exec $real/${plugin}`;
 const when = (command: string, script: string, plugin: string) =>
   `if [ "$CNI_COMMAND" = ${command} ]; then ${script}; fi\n${otherwise(plugin)}`;
 
+/** The demands for which a plugin has to fail. */
+const failingCalls = [
+  "error-unsupported-version",
+  "error-unknown-command",
+  "error-without-containerid",
+  "error-without-netns",
+  "error-without-ifname",
+  "error-invalid-containerid",
+  "error-invalid-ifname",
+  "error-undecodable",
+  "error-invalid-network-name",
+];
+
 /** ADD whose result, but not whose error, is changed. */
 const changed = (plugin: string, edit: string) =>
   `out=$($real/${plugin}) || { printf %s "$out"; exit 1; }; printf %s "$out" | sed '${edit}'; exit`;
@@ -44,15 +57,7 @@ const wrong: Record<string, Wrong> = {
     fails: [
       "error-document",
       "error-states-version",
-      "error-unsupported-version",
-      "error-unknown-command",
-      "error-without-containerid",
-      "error-without-netns",
-      "error-without-ifname",
-      "error-invalid-containerid",
-      "error-invalid-ifname",
-      "error-undecodable",
-      "error-invalid-network-name",
+      ...failingCalls,
     ],
     seen: /nothing on stdout, stderr \{.*incompatible CNI versions/,
   },
@@ -63,32 +68,14 @@ const wrong: Record<string, Wrong> = {
       "error-document",
       "error-states-version",
       "error-exit-status",
-      "error-unsupported-version",
-      "error-unknown-command",
-      "error-without-containerid",
-      "error-without-netns",
-      "error-without-ifname",
-      "error-invalid-containerid",
-      "error-invalid-ifname",
-      "error-undecodable",
-      "error-invalid-network-name",
+      ...failingCalls,
     ],
     seen: /: no error: ADD ended with exit status 0/,
   },
   "code 100 for all errors": {
     plugin: "static",
     script: `out=$($real/static); status=$?; printf %s "$out" | sed 's/"code": [0-9]*/"code": 100/'; exit $status`,
-    fails: [
-      "error-unsupported-version",
-      "error-unknown-command",
-      "error-without-containerid",
-      "error-without-netns",
-      "error-without-ifname",
-      "error-invalid-containerid",
-      "error-invalid-ifname",
-      "error-undecodable",
-      "error-invalid-network-name",
-    ],
+    fails: failingCalls,
     seen: /: the error's code is 100 instead of 1/,
   },
   "always the newest version": {
