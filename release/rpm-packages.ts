@@ -1,10 +1,11 @@
 /** RPM's packages. The scripts that rpm runs are in release/rpm. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout, type Places } from "./contents.ts";
 import { type Edition, SUMMARY } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
-import { licenceEntries } from "./licences.ts";
+import { licenceEntries, programLicence } from "./licences.ts";
 import { linkEntries, type LinksPackage, linksPackages, programEntries, script } from "./packages.ts";
 import { output } from "./run.ts";
 
@@ -17,6 +18,7 @@ const places: Places = {
 interface Package {
   name: string;
   architecture: string;
+  licence: string;
   tags: string[];
   about: string;
   entries: Entry[];
@@ -34,6 +36,7 @@ export function makeProgramRpm(
   const one: Package = {
     name: "patchbay",
     architecture,
+    licence: programLicence(),
     tags: ["Requires: glibc >= 2.17", "Recommends: libnl3", "Suggests: patchbay-cni"],
     about: `One executable that is each of the CNI reference plugins, by the name that it
 is called by, and a runtime that attaches containers to whole networks. The
@@ -58,6 +61,7 @@ export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string
   const one: Package = {
     name,
     architecture: "noarch",
+    licence: manifest.license,
     tags: [
       `Requires: patchbay = ${edition.packageVersion}`,
       ...provided.map(({ name, version }) => `Provides: ${name} = ${version}`),
@@ -99,7 +103,10 @@ function build(one: Package, edition: Edition, work: string, out: string): strin
   return file;
 }
 
-function specOf({ name, architecture, tags, about, entries, scriptlets }: Package, edition: Edition): string {
+function specOf(
+  { name, architecture, licence, tags, about, entries, scriptlets }: Package,
+  edition: Edition,
+): string {
   const maintainer = edition.maintainer.replaceAll("%", "%%");
   const directories = ownDirectories(entries).map((path) => `%dir "/${path}"`);
   const files = entries.map((entry) =>
@@ -109,7 +116,7 @@ function specOf({ name, architecture, tags, about, entries, scriptlets }: Packag
 Version: ${edition.packageVersion}
 Release: 1
 Summary: ${SUMMARY}
-License: Apache-2.0 AND MIT AND LGPL-2.0-only AND LGPL-2.1-only
+License: ${licence}
 Group: System/Base
 Packager: ${maintainer}
 ${architecture === "noarch" ? "BuildArch: noarch\n" : ""}AutoReqProv: no

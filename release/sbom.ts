@@ -11,11 +11,12 @@ import { runtimeParts } from "./runtime-parts.ts";
 export function billOfMaterials(edition: Edition, ofImage: readonly CLibrary[]): string {
   const inside = runtimeParts().map((part) => ({
     type: part.name === "bun" ? "platform" : "library",
-    "bom-ref": `part:${part.name}`,
+    "bom-ref": `part:${part.purl ?? part.name}`,
     name: part.name,
     version: part.version,
     scope: "required",
     licenses: [{ expression: part.licence }],
+    ...part.copyright.length === 0 ? {} : { copyright: part.copyright.join("\n") },
     ...part.purl === undefined ? {} : { purl: part.purl },
     externalReferences: [{ type: "vcs", url: part.source }],
   }));

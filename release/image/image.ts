@@ -10,7 +10,7 @@ import manifest from "../../package.json";
 import { compileNative } from "../../compile/native.ts";
 import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
 import { root } from "../edition.ts";
-import { thirdParties } from "../licences.ts";
+import { programLicence, thirdParties } from "../licences.ts";
 import { cLibrary, type ImageArchitecture } from "./c-library.ts";
 
 /** Go's names, which images use. */
@@ -86,7 +86,7 @@ function describe({ version, created }: Facts): Record<string, string> {
   const values = {
     title: manifest.name,
     description: manifest.description,
-    licenses: manifest.license,
+    licenses: programLicence(),
     version,
     created,
   };

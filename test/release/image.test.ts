@@ -6,6 +6,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
 import { makeImage } from "../../release/image/image.ts";
+import { programLicence, thirdParties } from "../../release/licences.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
 const VERSION = "1.2.3", EPOCH = 1_700_000_000;
@@ -84,7 +85,7 @@ describe("the archive", () => {
     expect(found).toMatchObject({ Architecture: architecture, Os: "linux", Created: "2023-11-14T22:13:20Z" });
     expect(found.Labels).toMatchObject({
       "org.opencontainers.image.version": VERSION,
-      "org.opencontainers.image.licenses": "Apache-2.0",
+      "org.opencontainers.image.licenses": programLicence(),
     });
   });
 
@@ -110,6 +111,7 @@ describe("the archive", () => {
         "var/lib/dpkg/status.d/libc6",
       ].sort());
       expect(readFileSync(`${tree}/usr/bin/patchbay`, "utf8")).toBe(readFileSync(short, "utf8"));
+      expect(readFileSync(`${tree}/usr/share/doc/patchbay/THIRD-PARTY.md`, "utf8")).toBe(thirdParties());
       expect(readFileSync(`${tree}/var/lib/dpkg/status.d/libc6`, "utf8")).toContain(
         `\nArchitecture: ${architecture}\n`,
       );
