@@ -14,6 +14,7 @@ import { leftSince, type Moment, quietMoment, withoutContainer } from "../suppor
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
@@ -385,6 +386,8 @@ test("GC without a list of what is valid succeeds and takes nothing away; null i
   await net.add(container);
   await net.add(gone);
   await machine.removeContainer(gone);
+  // The kernel ends a namespace, and the pair that had one end in it, when it has time.
+  await untilTrue(() => machine.sh("ip -br link show type veth | wc -l"), (count) => count === "1\n");
   const moment = await quietMoment(machine);
   const gc = (conf: Record<string, unknown>) => net.call("GC", undefined, { conf });
   // What libcni's GCNetworkList writes when it is called without arguments, as by cnitool: neither key.

@@ -217,8 +217,12 @@ test("a resident as the service's unit starts it serves the machine's calls", as
   const resident = machine.start(["systemd-socket-activate", "--seqpacket", "-l", SOCKET, ...command]);
   await untilListening(machine, SOCKET);
   expect((await statusOf(machine)).build).toBe("this");
-  expect((await machine.run(["/run/cni/bridge"], { env: { CNI_COMMAND: "VERSION" } })).code).toBe(0);
-  expect((await statusOf(machine)).served).toBe(1);
+  // Where the machine is busy, a call runs by itself.
+  const served = async () => {
+    expect((await machine.run(["/run/cni/bridge"], { env: { CNI_COMMAND: "VERSION" } })).code).toBe(0);
+    return (await statusOf(machine)).served;
+  };
+  await untilTrue(served, (count) => count > 0);
   resident.kill("SIGTERM");
   expect(await resident.exited).toBe(0);
 });
