@@ -201,8 +201,11 @@ describe.skipIf(cannotRun)("serve --host", () => {
     const conf = JSON.stringify({ cniVersion: "1.0.0", name: "net", type: "loopback" });
     const call = ["sh", "-c", `printf %s '${conf}' | CNI_COMMAND=VERSION ${PLUGINS}/loopback`];
     const { served } = await status();
-    expect((await host.run(call)).stdout).toContain('"supportedVersions"');
-    expect((await status()).served).toBe(served + 1);
+    // Where the machine is busy, a call runs by itself.
+    await untilTrue(async () => {
+      expect((await host.run(call)).stdout).toContain('"supportedVersions"');
+      return (await status()).served;
+    }, (now) => now > served);
     expect(await host.run(["kill", "-TERM", String(pid)])).toMatchObject({ code: 0 });
     expect(await serving.exited).toBe(0);
     expect((await host.run(call)).stdout).toContain('"supportedVersions"');
