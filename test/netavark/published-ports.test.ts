@@ -90,25 +90,33 @@ test("a lost rule comes back, and the others are not written again", async () =>
   }
 });
 
-test("without a ledger, rules in netavark's form go that lead to the container, and not its neighbour's", async () => {
-  await using machine = await openWithTable(rules);
-  const write = (address: string, hostPort: number) =>
-    machine.sh(`nft -f - <<END
+const forms = [["netavark's form", "ct mark set meta mark or 0x1000 "], [
+  "the form of netavark before 2.1",
+  "",
+]] as const;
+
+test.each(forms)(
+  "without a ledger, rules in %s go that lead to the container, not its neighbour's",
+  async (_, mark) => {
+    await using machine = await openWithTable(rules);
+    const write = (address: string, hostPort: number) =>
+      machine.sh(`nft -f - <<END
       add rule inet netavark NETAVARK-HOSTPORT-DNAT tcp dport ${hostPort} jump ${of4}_dnat
       add rule inet netavark ${of4}_dnat ip saddr 10.8.0.0/24 tcp dport ${hostPort} jump NETAVARK-HOSTPORT-SETMARK
       add rule inet netavark ${of4}_dnat ip saddr 127.0.0.1 tcp dport ${hostPort} jump NETAVARK-HOSTPORT-SETMARK
-      add rule inet netavark ${of4}_dnat tcp dport ${hostPort} ct mark set meta mark or 0x1000 dnat ip to ${address}:80
+      add rule inet netavark ${of4}_dnat tcp dport ${hostPort} ${mark}dnat ip to ${address}:80
 END`);
-  await drive(machine, [rules("apply")]);
-  await write("10.8.0.8", 8081);
-  const others = { ...ofOne, containerId: "c2", ports: [{ ...port, hostIp: "192.0.2.1" }] };
-  await drive(machine, [ports("apply", others)]);
-  const before = await listed(machine);
-  await write("10.8.0.9", 8080);
-  expect(await drive(machine, [ports("remove", ofOne)])).toEqual(["removed"]);
-  expect(await listed(machine)).toHaveLength(before.length + 4);
-  await drive(machine, [ports("apply", { ...ofOne, ports: [{ ...port, hostIp: "192.0.2.2" }] })]);
-  const both = { ...ofOne, ports: [port, { ...port, hostIp: "192.0.2.2" }] };
-  expect(await drive(machine, [ports("remove", both, true)])).toEqual(["removed"]);
-  expect(await listed(machine)).toEqual(before);
-});
+    await drive(machine, [rules("apply")]);
+    await write("10.8.0.8", 8081);
+    const others = { ...ofOne, containerId: "c2", ports: [{ ...port, hostIp: "192.0.2.1" }] };
+    await drive(machine, [ports("apply", others)]);
+    const before = await listed(machine);
+    await write("10.8.0.9", 8080);
+    expect(await drive(machine, [ports("remove", ofOne)])).toEqual(["removed"]);
+    expect(await listed(machine)).toHaveLength(before.length + 4);
+    await drive(machine, [ports("apply", { ...ofOne, ports: [{ ...port, hostIp: "192.0.2.2" }] })]);
+    const both = { ...ofOne, ports: [port, { ...port, hostIp: "192.0.2.2" }] };
+    expect(await drive(machine, [ports("remove", both, true)])).toEqual(["removed"]);
+    expect(await listed(machine)).toEqual(before);
+  },
+);

@@ -105,6 +105,20 @@ test("an internal network has rules for names alone", async () => {
   ]);
 });
 
+test("in a table of netavark before 2.1, published ports come before isolation", async () => {
+  await using machine = await openWithTable(rules);
+  await drive(machine, [rules("apply"), ports("apply", ofOne)]);
+  const before = await listed(machine), table = await machine.sh("nft -a list chain inet netavark FORWARD");
+  const [, handle] = /ct mark .* handle (\d+)/.exec(table)!;
+  await machine.sh(`nft delete rule inet netavark FORWARD handle ${handle}`);
+  expect(await drive(machine, [rules("verify"), rules("repair"), rules("verify")])).toEqual([
+    ["a rule of network 5ca1ab1e5ca1ab1e in chain FORWARD of table inet netavark is missing"],
+    "repaired",
+    [],
+  ]);
+  expect(await listed(machine)).toEqual(before);
+});
+
 test("of networks side by side, one goes with its own rules, and nothing of the other's is missing", async () => {
   await using machine = await openWithTable(rules);
   const other = {

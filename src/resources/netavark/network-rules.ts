@@ -71,9 +71,34 @@ function missing(present: TableRules, spec: NetworkRulesSpec): PlacedRule[] {
 }
 
 function planMaking(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
-  const lacking = missing(new TableRules(socket), spec);
+  const present = new TableRules(socket), lacking = missing(present, spec);
   if (lacking.length === 0) return [];
-  return [...addSharedChains(), ...addNetworkChains(spec), ...lacking.flatMap((rule) => writeRule(rule))];
+  return [
+    ...addSharedChains(),
+    ...addNetworkChains(spec),
+    ...lacking.some(isInFront) ? putInFront(present) : [],
+    ...lacking.filter((rule) => !isInFront(rule)).flatMap((rule) => writeRule(rule)),
+  ];
+}
+
+const inFront = sharedRules.filter(({ chain }) => chain === "FORWARD");
+
+function isInFront(rule: PlacedRule): boolean {
+  return inFront.includes(rule);
+}
+
+/**
+ * These rules in their order, before the chain's others. In a table that netavark before 2.1 made, the one for published
+ * ports is missing, and would have no effect behind the jump to the rules of isolated networks.
+ */
+function putInFront(present: TableRules): NftMessage[] {
+  const old = present.in("FORWARD").filter(({ expressions }) =>
+    inFront.some((rule) => isSame(rule.expressions, expressions))
+  );
+  return [
+    ...old.map((rule) => delRule(chain(rule.chain), rule.handle)),
+    ...inFront.toReversed().flatMap((rule) => writeRule({ ...rule, isFirst: true })),
+  ];
 }
 
 /** Finds the network's rules whatever its options were when they were made. */

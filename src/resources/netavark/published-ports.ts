@@ -143,13 +143,18 @@ function ownRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string
 
 /** Those, and the rules that netavark writes for these ports. */
 function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string): FoundRule[] {
-  const written = rulesOf(spec, () => true);
+  const written = rulesOf(spec, () => true).flatMap((rule) => [rule, unmarked(rule)]);
   return chainsOf(spec).flatMap((name) => listRules(socket, chain(name))).filter((found) =>
     found.comment === owner ||
     // A rule with another comment belongs to the container that has the address and the port now.
     found.comment === "" &&
       written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
   );
+}
+
+/** As netavark before 2.1 writes it. */
+function unmarked({ chain, expressions }: PlacedRule): PlacedRule {
+  return { chain, expressions: expressions.filter((each) => !setPublishedMark.includes(each)) };
 }
 
 function chainsOf({ networkId, targets }: PublishedPortsSpec): string[] {
