@@ -20,11 +20,26 @@ export type Release = keyof typeof releases;
 const PROGRAMS = ["coreutils", "dash", "grep", "iproute2", "iptables", "libnl-3-200", "nftables", "sed"];
 
 export function debianRelease(release: Release): string {
-  return once(release, (unfinished) => {
-    const directory = join(cache, `apt-${release}`);
-    unpackPackages({ options: aptOptions(release), cache: join(directory, "cache"), packages: PROGRAMS }, unfinished);
+  return withPackages(release, release, PROGRAMS);
+}
+
+/** podman 5.4 with all it calls, among them its own netavark, 1.14, whose driver is nftables. */
+export function debianPodman5(): string {
+  const engine = ["podman", "conmon", "crun", "netavark", "aardvark-dns"];
+  return withPackages("podman-5", "trixie", [...PROGRAMS, "findutils", "mount", "tar", "util-linux", ...engine]);
+}
+
+function withPackages(name: string, release: Release, packages: readonly string[]): string {
+  return once(name, (unfinished) => {
+    const directory = aptDirectory(name), options = aptOptions(directory, release);
+    unpackPackages({ options, cache: join(directory, "cache"), packages }, unfinished);
     if (!existsSync(join(unfinished, "bin/sh"))) symlinkSync("dash", join(unfinished, "bin/sh"));
   });
+}
+
+/** One for each root, because they may be fetched side by side. */
+function aptDirectory(name: string): string {
+  return join(cache, `apt-${name}`);
 }
 
 /** Makes the directory, or leaves nothing. */
@@ -42,8 +57,8 @@ function once(name: string, make: (unfinished: string) => void): string {
 }
 
 /** For lists and packages of that release, from where this machine has its own. */
-function aptOptions(release: Release): string[] {
-  const directory = join(cache, `apt-${release}`), sources = join(directory, "sources.list");
+function aptOptions(directory: string, release: Release): string[] {
+  const sources = join(directory, "sources.list");
   for (const part of ["state/lists/partial", "cache/archives/partial"]) {
     mkdirSync(join(directory, part), { recursive: true });
   }
@@ -81,7 +96,7 @@ const COMPILERS = ["libstdc++-14-dev", "libgcc-14-dev"];
  */
 export function muslRoot(bun: string): string {
   return once("musl", (unfinished) => {
-    const options = aptOptions(MUSL_RELEASE), archives = `${unfinished}.archives`;
+    const options = aptOptions(aptDirectory("musl"), MUSL_RELEASE), archives = `${unfinished}.archives`;
     mkdirSync(archives, { recursive: true });
     try {
       run(["apt-get", ...options, "update"], "/");
@@ -148,4 +163,5 @@ if (import.meta.main) {
   for (const release of Object.keys(releases) as Release[]) debianRelease(release);
   if (!existsSync(bunExecutable("x64-musl"))) fetchBun("x64-musl");
   muslRoot(bunExecutable("x64-musl"));
+  debianPodman5();
 }

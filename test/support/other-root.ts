@@ -9,16 +9,26 @@ import { PATCHBAY } from "./plugins.ts";
 export const PROGRAM = "/opt/program/patchbay";
 
 export async function enterRoot(machine: Machine, root: string, program = PATCHBAY): Promise<Machine> {
+  const inside = await mountRoot(machine, root, ["tmp", "opt", "etc", "var/lib"], []);
+  await machine.sh(`
+    mkdir ${root}${PROGRAM.slice(0, PROGRAM.lastIndexOf("/"))}
+    touch ${root}${PROGRAM}
+    mount --bind ${program} ${root}${PROGRAM}`);
+  return inside;
+}
+
+/** The machine's files are there in the folders that are shared. */
+export function enterSharedRoot(machine: Machine, root: string, shared: readonly string[]): Promise<Machine> {
+  return mountRoot(machine, root, ["tmp", "var/tmp"], shared);
+}
+
+async function mountRoot(machine: Machine, root: string, own: readonly string[], shared: readonly string[]) {
   await machine.sh(`
     mount --make-rshared /run
     mount --bind ${root} ${root}
     mount -o remount,ro,bind ${root}
-    for folder in tmp opt etc var/lib; do mount -t tmpfs -o mode=755 none ${root}/$folder; done
-    mkdir ${root}${PROGRAM.slice(0, PROGRAM.lastIndexOf("/"))}
-    touch ${root}${PROGRAM}
-    mount --bind ${program} ${root}${PROGRAM}
-    mount -t proc proc ${root}/proc
-    for folder in run sys dev; do mount --rbind /$folder ${root}/$folder; done`);
+    for folder in ${own.join(" ")}; do mount -t tmpfs -o mode=755 none ${root}/$folder; done
+    for folder in proc run sys dev ${shared.join(" ")}; do mount --rbind /$folder ${root}/$folder; done`);
   const enter = (command: readonly string[]) => ["chroot", root, ...command];
   const inside: Machine = {
     ...machine,

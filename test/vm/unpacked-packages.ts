@@ -38,7 +38,7 @@ export function makeFolders(root: string): void {
     mkdirSync(join(root, "usr", name), { recursive: true });
     symlinkSync(`usr/${name}`, join(root, name));
   }
-  for (const name of ["dev", "proc", "sys", "run", "tmp", "etc", "root", "opt", "var/lib"]) {
+  for (const name of ["dev", "proc", "sys", "run", "tmp", "etc", "root", "opt", "var/lib", "var/tmp"]) {
     mkdirSync(join(root, name), { recursive: true });
   }
   symlinkSync("/run", join(root, "var/run"));

@@ -1,6 +1,7 @@
 /**
  * A machine with Patchbay installed, for a container engine of Debian. /etc, /opt, /dev/shm and /sys/fs/cgroup are its own,
- * besides what every machine has of its own.
+ * besides what every machine has of its own. The engine may be of another root directory, such as another release of Debian;
+ * then it has that one's files, and shares the folders that are the machine's own.
  *
  * Engines leave processes that have no parent, and containers have mount namespaces of their own. So what is started with
  * `run` and `start` is in one control group, and all of it ends with the test, however that ends.
@@ -9,6 +10,7 @@ import { endGroup } from "../end-group.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { type Machine, type MachineOptions, openMachine, type Outcome } from "../machine.ts";
+import { enterSharedRoot } from "../other-root.ts";
 import { PATCHBAY } from "../plugins.ts";
 import { untilTrue } from "../until-true.ts";
 
@@ -60,7 +62,7 @@ trap end EXIT
 for folder in etc opt; do
   own=${ENGINE}/own/$folder
   mkdir -p $own/files $own/work
-  mount -t overlay overlay -o lowerdir=/$folder,upperdir=$own/files,workdir=$own/work /$folder
+  mount -t overlay overlay -o lowerdir=\${3:+$3/$folder:}/$folder,upperdir=$own/files,workdir=$own/work /$folder
 done
 mount -t tmpfs tmpfs /dev/shm
 mkdir -p ${PLUGINS} /etc/cni/net.d
@@ -100,34 +102,44 @@ nft flush ruleset
 
 const join = 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"; exec "$@"';
 
+interface EngineMachineOptions extends MachineOptions {
+  /** The directory of the engine's files, where they are not this machine's. */
+  root?: string;
+}
+
 /** For `test.each`, which ends the test's name with the first: whose engine it is. */
 export const USERS = [["", {}], [", in a user namespace", { isRootless: true }]] as const;
 
 export class EngineMachine implements AsyncDisposable {
   private constructor(
     readonly machine: Machine,
+    /** The machine, in the engine's root directory. */
+    readonly inside: Machine,
     /** Below /sys/fs/cgroup in the machine. */
     readonly group: string,
     private readonly keeper: Subprocess<"pipe", "pipe", "pipe">,
   ) {}
 
-  static async open(options?: MachineOptions): Promise<EngineMachine> {
+  static async open({ root, ...options }: EngineMachineOptions = {}): Promise<EngineMachine> {
     const machine = await openMachine(options);
-    const keeping = machine.start(["sh", "-c", keeper, "keeper", JSON.stringify(network), PAGE]);
+    const keeping = machine.start(["sh", "-c", keeper, "keeper", JSON.stringify(network), PAGE, root ?? ""]);
     const { value } = await keeping.stdout.getReader().read();
     const group = new TextDecoder().decode(value).trim();
-    if (group !== "") return new EngineMachine(machine, group, keeping);
+    if (group !== "") {
+      const inside = root === undefined ? machine : await enterSharedRoot(machine, root, ["etc", "opt", "var/lib"]);
+      return new EngineMachine(machine, inside, group, keeping);
+    }
     const said = await keeping.stderr.text();
     await machine[Symbol.asyncDispose]();
     throw new Error(`no machine for an engine: ${said}`);
   }
 
   run(command: readonly string[]): Promise<Outcome> {
-    return this.machine.run(["sh", "-c", join, this.group, ...command]);
+    return this.inside.run(["sh", "-c", join, this.group, ...command]);
   }
 
   start(command: readonly string[]): Subprocess<"pipe", "pipe", "pipe"> {
-    return this.machine.start(["sh", "-c", join, this.group, ...command]);
+    return this.inside.start(["sh", "-c", join, this.group, ...command]);
   }
 
   /** Runs a command that must succeed and say nothing on stderr; answers its stdout. */
