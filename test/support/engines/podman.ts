@@ -42,7 +42,9 @@ graphroot = "${ENGINE}/storage"
 export const OWN_FILES = new RegExp(`^[-+] file (${ENGINE}|/run/libpod|/run/crun)/`);
 
 /** Kept by netavark too: podman's leases, locks, and what tells that there was a container once. */
-export const KEPT = new RegExp(`${OWN_FILES.source}|^[-+] file /run/containers/networks/(ipam.db|.*lock)`);
+export const KEPT = new RegExp(
+  `${OWN_FILES.source}|^[-+] file /run/containers/networks/(ipam.db|.*lock)|^[-+] file /run/lock/netavark.lock`,
+);
 
 export const IMAGE = "localhost/box";
 
