@@ -3,13 +3,10 @@
  * network, and nothing stays when they are purged.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import { cp } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname } from "node:path";
 import { makeLinksPackage, makeProgramPackage } from "../../release/debian-packages.ts";
-import { readEdition } from "../../release/edition.ts";
-import { linksPackages } from "../../release/packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { EngineMachine, PAGE, PLUGINS } from "../support/engines/engine-machine.ts";
 import { Kubelet } from "../support/engines/kubelet.ts";
@@ -17,9 +14,8 @@ import { Podman } from "../support/engines/podman.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
-import { writeOtherBuild } from "../support/other-build.ts";
 import { changedFiles, ownPackages } from "../support/own-packages.ts";
-import { PATCHBAY } from "../support/plugins.ts";
+import { makePackageVersions, type PackageVersions } from "../support/package-versions.ts";
 import { statusOf } from "../support/resident-status.ts";
 import { settled } from "../support/snapshot.ts";
 import { Systemd } from "../support/systemd.ts";
@@ -29,28 +25,15 @@ import { untilTrue } from "../support/until-true.ts";
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
-const OLD = "0.1.99", NEW = "0.2.99";
-
-/** Of each version: the program, the links in /usr/lib/cni, those in /opt/cni/bin. */
-type Packages = [program: string, links: string, opt: string];
-const packages: Record<string, Packages> = {};
-let directory: string;
-
+let packages: PackageVersions;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "debian-packages-"));
-  const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
-  for (const [version, program] of Object.entries(programs)) {
-    const edition = { ...readEdition(), packageVersion: version },
-      out = join(directory, version),
-      work = join(directory, "work");
-    for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
-    packages[version] = [
-      makeProgramPackage(program, "amd64", edition, work, out),
-      ...linksPackages.map((links) => makeLinksPackage(links, edition, work, out)),
-    ] as Packages;
-  }
+  packages = makePackageVersions({
+    architecture: "amd64",
+    makeProgram: makeProgramPackage,
+    makeLinks: makeLinksPackage,
+  });
 }, 600_000);
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+afterAll(() => packages[Symbol.dispose]());
 
 /** A machine may have a /tmp of its own. */
 async function install(machine: Machine, ...files: string[]): Promise<void> {
@@ -67,7 +50,7 @@ async function states(machine: Machine): Promise<Record<string, string>> {
 }
 
 test("lintian finds nothing", () => {
-  const said = Bun.spawnSync(["lintian", "--allow-root", "--fail-on=error,warning", ...packages[NEW]!]);
+  const said = Bun.spawnSync(["lintian", "--allow-root", "--fail-on=error,warning", ...packages.newer]);
   expect([said.stdout.toString(), said.exitCode]).toEqual(["", 0]);
 });
 
@@ -115,7 +98,7 @@ describe("in the place of Go's plugins", () => {
         await engine.remove(port);
       });
       const asking = keepCalling(async () => expect(await room.page("127.0.0.1:8000")).toBe(PAGE));
-      const [older, olderLinks] = packages[OLD]!, [newer, newerLinks] = packages[NEW]!;
+      const [older, olderLinks] = packages.older, [newer, newerLinks] = packages.newer;
       const steps = [[older, olderLinks], [newer, newerLinks], [older, olderLinks], [newer, newerLinks]];
       for (const [index, files] of steps.entries()) {
         await install(machine, ...files);
@@ -156,7 +139,7 @@ test(
     await using systemd = await Systemd.start(machine, [units]);
     const { inside } = systemd;
     const before = await changedFiles(inside);
-    await install(inside, ...packages[OLD]!.slice(0, 2));
+    await install(inside, ...packages.older.slice(0, 2));
     expect(await systemd.property("patchbay.socket", "ActiveState")).toBe("active");
     expect(await inside.sh("systemctl is-enabled patchbay-dhcp.socket || true")).toBe("disabled\n");
 
@@ -167,7 +150,7 @@ test(
       const { code, stderr } = await inside.run([program, "version"]);
       expect([code, stderr]).toEqual([0, ""]);
     });
-    await install(inside, ...packages[NEW]!.slice(0, 2));
+    await install(inside, ...packages.newer.slice(0, 2));
     const { served } = await untilServed();
     expect(await calling.stop()).toBeGreaterThan(0);
     // Where the machine is busy, a call runs by itself.
@@ -196,7 +179,7 @@ test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/c
     printf 'Package: kubelet\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: x\\nDepends: kubernetes-cni (>= 1.2.0)\\n' >/run/kubelet/DEBIAN/control
     dpkg-deb --build /run/kubelet /run/kubelet.deb
   `);
-  const [program, , opt] = packages[NEW]!;
+  const [program, , opt] = packages.newer;
   await install(machine, program, opt);
   await machine.sh("dpkg --install /run/kubelet.deb");
   expect(await machine.sh("CNI_COMMAND=VERSION /opt/cni/bin/bridge </dev/null")).toContain('"1.1.0"');
@@ -208,7 +191,7 @@ test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/c
 test("a program that does not run does not keep its packages from being removed", async () => {
   await using machine = await openMachine();
   await ownPackages(machine);
-  const [program, , opt] = packages[NEW]!;
+  const [program, , opt] = packages.newer;
   await install(machine, program, opt);
   await machine.sh("truncate -s 3000000 /usr/lib/patchbay/patchbay");
   const said = await machine.sh("dpkg --purge patchbay-opt-cni patchbay 2>&1");
@@ -217,7 +200,7 @@ test("a program that does not run does not keep its packages from being removed"
 });
 
 test("both packages of links may be installed at once; the program is there once", () => {
-  const listed = packages[NEW]!.map((file) => Bun.spawnSync(["dpkg-deb", "--contents", file]).stdout.toString());
+  const listed = packages.newer.map((file) => Bun.spawnSync(["dpkg-deb", "--contents", file]).stdout.toString());
   const files = listed.map((text) =>
     text.split("\n").filter((line) => line.startsWith("-")).map((line) => line.split(/ +\./)[1])
   );
@@ -226,5 +209,5 @@ test("both packages of links may be installed at once; the program is there once
   ]);
   const links = listed.flatMap((text) => text.split("\n").filter((line) => line.startsWith("l")));
   expect(new Set(links.map((line) => line.split(/ +\./)[1])).size).toBe(links.length);
-  expect(readdirSync(join(directory, NEW))).toHaveLength(3);
+  expect(readdirSync(dirname(packages.newer[0]))).toHaveLength(3);
 });

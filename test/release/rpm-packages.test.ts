@@ -1,38 +1,16 @@
 /** RPM's packages in an empty root: installed, upgraded, and erased without a trace. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readEdition } from "../../release/edition.ts";
 import { makeLinksRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
-import { linksPackages } from "../../release/packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
-import { PATCHBAY } from "../support/plugins.ts";
-import { writeOtherBuild } from "../support/other-build.ts";
+import { makePackageVersions, NEWER, type PackageVersions } from "../support/package-versions.ts";
 
-const OLD = "0.1.99", NEW = "0.2.99";
-
-/** Of each version: the program, the links in /usr/libexec/cni, those in /opt/cni/bin. */
-type Packages = [program: string, links: string, opt: string];
-const packages: Record<string, Packages> = {};
-let directory: string;
-
+let packages: PackageVersions;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "rpm-packages-"));
-  const programs = { [OLD]: writeOtherBuild(join(directory, "older"), 7), [NEW]: PATCHBAY };
-  for (const [version, program] of Object.entries(programs)) {
-    const edition = { ...readEdition(), packageVersion: version },
-      out = join(directory, version),
-      work = join(directory, "work");
-    for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
-    packages[version] = [
-      makeProgramRpm(program, "x86_64", edition, work, out),
-      ...linksPackages.map((links) => makeLinksRpm(links, edition, work, out)),
-    ] as Packages;
-  }
+  packages = makePackageVersions({ architecture: "x86_64", makeProgram: makeProgramRpm, makeLinks: makeLinksRpm });
 }, 600_000);
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+afterAll(() => packages[Symbol.dispose]());
 
 /** A root with a C library, and busybox(1) for scriptlets: no other distribution's files are there. */
 async function emptyRoot(machine: Machine): Promise<string> {
@@ -69,12 +47,12 @@ test("installed, upgraded, downgraded and erased", async () => {
     expect([words[0], code, said]).toEqual([words[0]!, 0, []]);
     return stdout;
   };
-  await rpm("--install", ...packages[OLD]!);
+  await rpm("--install", ...packages.older);
   const called = await machine.sh(`chroot ${root} /usr/libexec/cni/bridge </dev/null 2>&1 || true`);
   expect(called).toContain("CNI");
-  await rpm("--upgrade", ...packages[NEW]!);
-  await rpm("--upgrade", "--oldpackage", ...packages[OLD]!);
-  await rpm("--upgrade", ...packages[NEW]!);
+  await rpm("--upgrade", ...packages.newer);
+  await rpm("--upgrade", "--oldpackage", ...packages.older);
+  await rpm("--upgrade", ...packages.newer);
   const names = ["patchbay", "patchbay-cni", "patchbay-opt-cni"];
   expect((await rpm("--verify", ...names)).trim()).toBe("");
   const links = await machine.sh(
@@ -86,7 +64,7 @@ test("installed, upgraded, downgraded and erased", async () => {
 });
 
 test("rpmlint finds no error", () => {
-  const words = ["rpmlint", "--rpmlintrc", join(import.meta.dir, "../../release/rpm/rpmlintrc"), ...packages[NEW]!];
+  const words = ["rpmlint", "--rpmlintrc", join(import.meta.dir, "../../release/rpm/rpmlintrc"), ...packages.newer];
   const said = Bun.spawnSync(words).stdout.toString();
   expect(said).toContain("3 packages");
   expect(said.split("\n").filter((line) => line.includes(" E: "))).toEqual([]);
@@ -95,11 +73,11 @@ test("rpmlint finds no error", () => {
 test("what the packages say of themselves", () => {
   const query = (file: string, ...words: string[]) =>
     Bun.spawnSync(["rpm", "--query", "--package", ...words, file]).stdout.toString().trim().split("\n").sort();
-  const [program, links, opt] = packages[NEW]!;
+  const [program, links, opt] = packages.newer;
   expect(query(links, "--provides")).toEqual([
     "container-network-stack = 1",
     "containernetworking-plugins = 1.9.1",
-    `patchbay-cni = ${NEW}-1`,
+    `patchbay-cni = ${NEWER}-1`,
   ]);
   expect(query(links, "--conflicts")).toEqual(["containernetworking-plugins"]);
   expect(query(opt, "--provides")).toContain("kubernetes-cni = 1.9.1");
