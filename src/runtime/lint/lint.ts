@@ -141,10 +141,15 @@ function checkName(document: JsonNode, report: Reporter): void {
   }
 }
 
+/** Of a list that offers several versions, the one that its plugins are called with. */
 function checkVersion(document: JsonNode, report: Reporter): void {
-  const version = stringAt(document, "cniVersion"), key = "cniVersion";
-  if (version === undefined && entryOf(document, "plugins") !== undefined) {
-    report(remark(document, "warning", key, "is missing, and 0.1.0 is meant"));
+  const stated = stringAt(document, "cniVersion"), plugins = entryOf(document, "plugins");
+  const offered = plugins && entryOf(document, "cniVersions");
+  const version = offered === undefined
+    ? stated
+    : nameAndVersion(document.value as Record<string, unknown>).cniVersion;
+  if (plugins !== undefined && stated === undefined && (version === undefined || version === "")) {
+    report(remark(document, "warning", "cniVersion", "is missing, and 0.1.0 is meant"));
   }
   if (version === undefined || version === "" || KNOWN_VERSIONS.includes(version)) return;
   let isNewer = false;
@@ -156,6 +161,7 @@ function checkVersion(document: JsonNode, report: Reporter): void {
   const message = isNewer
     ? `${version} is newer than ${CURRENT_VERSION}, the newest this program speaks`
     : `"${version}" is none of the versions there are: ${KNOWN_VERSIONS.join(", ")}`;
+  const key = version === stated ? "cniVersion" : "cniVersions";
   report(remark(entryOf(document, key)!.value, "error", key, message));
 }
 

@@ -73,7 +73,7 @@ function takesCapability(node: JsonNode, name: string): boolean {
 }
 
 /** What a plugin is called with; a version that cannot be selected is reported for the list. */
-export function nameAndVersion(network: Record<string, unknown>): Record<string, unknown> {
+export function nameAndVersion(network: Record<string, unknown>): { name?: string; cniVersion?: string } {
   const { name } = network;
   let cniVersion: string | undefined;
   try {

@@ -178,12 +178,30 @@ describe("what is found", () => {
       'error: "cniVersion" 1.2.0 is newer than 1.1.0, the newest this program speaks',
     ]);
     expect(of({ cniVersion: "1.1", name: "n", plugins })[0]).toContain("is none of the versions there are: 0.1.0");
+    expect(of({ name: "n", plugins })).toEqual(['warning: "cniVersion" is missing, and 0.1.0 is meant']);
     expect(of({ cniVersion: "1.1.0", plugins })).toEqual(['error: "name" is missing']);
     expect(of({ cniVersion: "1.1.0", name: "n", plugins: [] })[0]).toContain("no plugins in list");
     expect(of([])).toEqual(["error: must be an object"]);
     expect(lint('{"cniVersion":"1.1.0","name":"n","name":"m","plugins":[{"type":"loopback"}]}')).toEqual([
       '1:34: warning: "name" stands here again, and only the last counts',
     ]);
+  });
+
+  test("of several versions, the one that counts", () => {
+    const of = (conf: object) =>
+      lint(JSON.stringify({ name: "n", plugins: [{ type: "loopback" }], ...conf }))
+        .map((line) => line.replace(/^[0-9:]+ /, ""));
+    const newer = (key: string, version: string) => [
+      `error: "${key}" ${version} is newer than 1.1.0, the newest this program speaks`,
+    ];
+    expect(of({ cniVersions: ["0.4.0", "1.1.0"] })).toEqual([]);
+    expect(of({ cniVersion: "9.0.0", cniVersions: ["1.0.0", "8.0.0"] })).toEqual([]);
+    expect(of({ cniVersion: "9.0.0", cniVersions: ["8.0.0"] })).toEqual(newer("cniVersion", "9.0.0"));
+    expect(of({ cniVersions: ["8.0.0"] })).toEqual(['warning: "cniVersion" is missing, and 0.1.0 is meant']);
+    expect(of({ cniVersion: "0.4.0", cniVersions: ["1.0.5"] })[0]).toStartWith(
+      'error: "cniVersions" "1.0.5" is none of the versions there are: 0.1.0',
+    );
+    expect(of({ cniVersion: "1.0.0", cniVersions: [1] })[0]).toStartWith("error: ");
   });
 
   test("a single plugin's file", () => {
