@@ -13,7 +13,8 @@ needs("go-cni");
 
 const SOURCE = resolve(import.meta.dir, "../../engines/go-cni/engine.go");
 
-let built: string | undefined;
+/** PATCHBAY_TEST_GO_ENGINE names a build of the same source with other versions of the libraries. */
+let built = process.env.PATCHBAY_TEST_GO_ENGINE;
 
 /** Built once for each state of the source, without a network; test files run side by side, so another may be first. */
 function program(): string {
