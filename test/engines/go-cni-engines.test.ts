@@ -1,6 +1,8 @@
 /**
  * What single engines that use go-cni look at, or do themselves, beside the calls that all of them make
  * (go-cni.test.ts): iptables chains, lease files, namespaces of processes, bridges of their own.
+ *
+ * Longer than 300 lines: a test or two for each engine, which share what comes first.
  */
 import { expect, test } from "bun:test";
 import { type Attached, GoEngine } from "../support/engines/go-engine.ts";
@@ -190,6 +192,26 @@ test("buildkit: a pool of sixteen namespaces, statistics of one link each, and a
   await attached(node, [again]);
   expect(await ping(machine, again, "10.10.0.1")).toBe(true);
   expect(await node.all("remove", [again])).toEqual(fine());
+  await expectNothingLeft(node);
+});
+
+test("buildkit after a kill and after a boot: it removes what its directory of namespaces still names", async () => {
+  await using node = await GoNode.open(buildkit);
+  const { machine } = node, pool = await node.containers(4);
+  const [mounted, unmounted, half, never] = pool as [Container, Container, Container, Container];
+  await attached(node, [mounted, unmounted]);
+  // It calls no Remove for what failed.
+  await machine.sh(`mv ${PLUGINS}/buildkit-cni-bridge ${PLUGINS}/away`);
+  expect((await node.attach([half]))[0]!.error).toContain("buildkit-cni-bridge");
+  await machine.sh(`mv ${PLUGINS}/away ${PLUGINS}/buildkit-cni-bridge`);
+  // A boot leaves the empty files that namespaces were mounted on.
+  await machine.sh(`umount ${unmounted.netnsPath} ${never.netnsPath}; test -f ${never.netnsPath}`);
+  await node.restartAgent();
+  expect(await node.all("remove", pool)).toEqual(fine(4));
+  expect(await machine.sh("ip -br link show type veth")).toBe("");
+  await attached(node, [mounted]);
+  expect(await ping(machine, mounted, "10.10.0.1")).toBe(true);
+  expect(await node.all("remove", [mounted])).toEqual(fine());
   await expectNothingLeft(node);
 });
 
