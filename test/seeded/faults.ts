@@ -817,6 +817,13 @@ const podmansResources: Fault[] = [
     named: "own form",
   },
   {
+    file: "src/resources/netavark/network-rules.ts",
+    find: "writeRule({ ...rule, isFirst: true })",
+    replace: "writeRule(rule)",
+    tests: ["test/netavark/rules.test.ts"],
+    named: "before isolation",
+  },
+  {
     file: "src/resources/netavark/podman-bridge.ts",
     find: 'ensureSysctl(`net/ipv4/conf/${name}/route_localnet`, "0");',
     replace: "",
@@ -850,6 +857,13 @@ const podmansResources: Fault[] = [
     replace: "",
     tests: ["test/netavark/gone.test.ts"],
     named: "gc takes",
+  },
+  {
+    file: "src/resources/netavark/published-ports.ts",
+    find: "[rule, unmarked(rule)]",
+    replace: "unmarked === undefined ? [] : [rule]",
+    tests: ["test/netavark/published-ports.test.ts"],
+    named: "before 2.1",
   },
   {
     file: "src/resources/netavark/shared/failure.ts",
