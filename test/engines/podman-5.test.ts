@@ -66,7 +66,7 @@ async function seenWith(netavark: string) {
     "front:ip=10.2.0.50,mac=0a:58:0a:02:00:32,interface_name=front",
     "back:mac=0a:58:0a:03:00:32,interface_name=back,host_interface_name=web0,alias=larder",
   ].flatMap((one) => ["--network", one]);
-  const ports = ["9000-9002:80-82", "9003:80/udp", "127.0.0.1:9004:80"].flatMap((one) => ["-p", one]);
+  const ports = ["9000-9002:80-82", "9003:80/udp", "127.0.0.1:9004:83"].flatMap((one) => ["-p", one]);
   await podman.call("run", "-d", "--name", "web", "--hostname", "web", ...networks, ...ports, IMAGE, ...SERVER);
   const inside = await podman.call(
     "exec",
