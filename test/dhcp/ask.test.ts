@@ -143,8 +143,9 @@ test("a place where nobody listens has no service", () => {
 test("a request of more than a line's length is not sent", () => {
   const answer = '{"version":1}\n', line = { version: 1, do: "report", network: [answer, ""] };
   const room = LONGEST_LINE - `${JSON.stringify(line)}\n`.length;
-  expect(told([answer, "x".repeat(room)])).toEqual({ version: 1 });
-  expect(failure(() => told([answer, "x".repeat(room + 1)]))).toMatchObject({
+  // Both may be read at once.
+  expect(told([answer, " ".repeat(room)])).toEqual({ version: 1 });
+  expect(failure(() => told([answer, " ".repeat(room + 1)]))).toMatchObject({
     kind: Failed,
     message: "the request is longer than 65536 bytes",
   });
