@@ -1,6 +1,6 @@
 /** What the run shows where it is, though its own empty directories would hide it: the plugins, and where links lead. */
 import { linkTarget } from "../ffi/directory-entries.ts";
-import { closeFile, O_DIRECTORY, O_PATH, openFile } from "../ffi/files.ts";
+import { closeFile, exists, identify, isDirectory, O_DIRECTORY, O_PATH, openFile } from "../ffi/files.ts";
 
 /** Where plugins keep what they keep, and engines the namespaces of containers. */
 export const SCRATCH = ["/run", "/var/lib", "/tmp"];
@@ -46,15 +46,20 @@ export function whyNotShown(directory: string, names: readonly string[]): string
   return undefined;
 }
 
-/** Of the links that follow one another from the path: as they are written, and without links in them. */
+/**
+ * Of the links that follow one another from the path: as they are written, and without links in them. What leads nowhere
+ * ends there.
+ */
 function directoriesBehind(path: string): string[] {
   const found: string[] = [];
   for (let at = path; found.length < 2 * MOST_LINKS;) {
     const target = linkTarget(at);
     if (target === undefined) break;
     const written = target.startsWith("/") ? target : `${parentOf(at)}/${target}`;
-    const real = withoutLinks(parentOf(written));
-    found.push(withoutDots(parentOf(written)), real);
+    const parent = parentOf(written);
+    if (!exists(parent) || !isDirectory(identify(parent))) break;
+    const real = withoutLinks(parent);
+    found.push(withoutDots(parent), real);
     at = `${real}/${written.slice(written.lastIndexOf("/") + 1)}`;
   }
   return found;

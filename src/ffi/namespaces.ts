@@ -2,7 +2,7 @@
  * Other namespaces than those that this process began in, and what is mounted in them: unshare(2), setns(2), mount(2),
  * mount_setattr(2). They hold for the calling thread and for the programs that it starts. netns.ts has those of networks.
  */
-import { closeFile, O_RDONLY, openFile } from "./files.ts";
+import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
 import { bindLater, check, cString, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { CLONE_NEWNET } from "./netns.ts";
@@ -21,9 +21,20 @@ const c = bindLater({
   syscall: { args: [number, number, "ptr", number, "ptr", number], returns: number },
 });
 
-/** What is mounted from here on, nobody else sees, and what others mount does not come here. */
+/**
+ * What is mounted from here on, nobody else sees, and what others mount does not come here. The process is then in the root
+ * directory of the namespace, as after `enterCopyOf`; throws in a chroot, which is another.
+ */
 export function leaveOthersMounts(): void {
-  check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
+  const root = identify("/"), mounts = openOwnMounts();
+  try {
+    enterCopyOf(mounts);
+  } finally {
+    closeFile(mounts);
+  }
+  if (identify("/").id !== root.id) {
+    throw new Error("this is a chroot, and what is mounted outside of it cannot be told apart: run it outside");
+  }
   mount("none", "/", "none", MS_REC | MS_PRIVATE);
 }
 

@@ -67,3 +67,37 @@ test("names are told as they are: quoted for a shell, without control characters
   expect(terminal.stdout).not.toContain("two\x1b");
   expect((await machine.sh("stat -c %a /run/result.xml")).trim()).toBe("644");
 });
+
+test("links that lead nowhere are no hindrance, and a plugin that is named twice is asked once", async () => {
+  await using machine = await openMachine();
+  const program = join(patchbayPlugins(), "../patchbay");
+  await machine.sh(`mkdir /run/mine; cp /bin/true /run/mine/one
+    ln -s /nowhere/directory/x /run/mine/away; ln -s /etc/passwd/x /run/mine/in-file; ln -s loop /run/mine/loop`);
+  const { stdout, code } = await machine.run([program, "conformance", "/run/mine", "one", "one"]);
+  expect({ code, last: stdout.trimEnd().split("\n").at(-1) }).toEqual({
+    code: 1,
+    last: expect.stringMatching(/^1 plugin: /),
+  });
+});
+
+test("in a chroot it does not run: it would come out, and change what is mounted there", async () => {
+  await using machine = await openMachine();
+  const program = join(patchbayPlugins(), "../patchbay"), root = "/run/root";
+  await machine.sh(`
+    mount --make-rshared /
+    mkdir ${root}; mount -t tmpfs tmpfs ${root}
+    for folder in usr lib lib64 bin etc proc dev sys tmp; do mkdir ${root}/$folder; mount --rbind /$folder ${root}/$folder; done
+    mkdir -p ${root}/run ${root}/var/lib ${root}${program.slice(0, program.lastIndexOf("/"))} ${root}/opt/p
+    touch ${root}${program}; mount --bind ${program} ${root}${program}
+    cp /bin/true ${root}/opt/p/one`);
+  const before = await machine.sh("cat /proc/self/mounts");
+  const { code, stdout, stderr } = await machine.run(["chroot", root, program, "conformance", "/opt/p"]);
+  expect({ code, stdout, stderr }).toEqual({
+    code: 3,
+    stdout: "",
+    stderr:
+      "patchbay conformance: the run itself failed: this is a chroot, and what is mounted outside of it cannot be " +
+      "told apart: run it outside\n",
+  });
+  expect(await machine.sh("cat /proc/self/mounts")).toBe(before);
+});
