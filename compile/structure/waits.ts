@@ -51,7 +51,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   ],
   "src/ffi/socket/packet.ts": [1, "reads what is there"],
   "src/ffi/reaper.ts": [1, "the child ends at once"],
-  "src/ffi/run-program.ts": [5, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
+  "src/ffi/run-program.ts": [4, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
   "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],
   "src/ffi/interruption.ts": [1, "stdin and stdout are the caller's to write and to read; a signal ends it"],
   "src/native/launch.h": [

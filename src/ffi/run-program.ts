@@ -1,5 +1,5 @@
 /** Running a program to its end, with what it reads and writes (pipe(7), poll(2)). */
-import { EINTR, EPIPE, SyscallError } from "./errno.ts";
+import { EINTR, EPIPE, ESRCH, isErrno, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { endsProgram, heedInterruption, signalDescriptor } from "./interruption.ts";
 import { lastErrno, libc } from "./libc.ts";
@@ -106,20 +106,33 @@ function writeSome(fd: number, bytes: Uint8Array): number {
 export class Overdue extends Error {}
 
 /** A program with a group of its own is killed with what it has started. */
-function killed(pid: number, { path, hasOwnGroup }: Omit<Program, "descriptors">, patienceMs: number): Overdue {
-  const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
-  sendSignal(hasOwnGroup ? -pid : pid, SIGKILL);
-  waitFor(pid);
+function killed(
+  pid: number,
+  { path, hasOwnGroup = false }: Omit<Program, "descriptors">,
+  patienceMs: number,
+): Overdue {
+  kill(pid, hasOwnGroup);
   return new Overdue(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
 }
 
 /** With what the program has started, which would go on beside the taking back. */
 function ended(pid: number, path: string): Error {
-  const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
-  sendSignal(-pid, SIGKILL);
-  waitFor(pid);
+  kill(pid, true);
   heedInterruption();
   return new Error(`${path} had not ended, and was killed because signals came again and again`);
+}
+
+/** The program may have left its group, which then has no process any more, or others. */
+function kill(pid: number, withGroup: boolean): void {
+  const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
+  try {
+    if (withGroup) sendSignal(-pid, SIGKILL);
+  } catch (error) {
+    if (!isErrno(error, ESRCH)) throw error;
+  } finally {
+    sendSignal(pid, SIGKILL);
+    waitFor(pid);
+  }
 }
 
 /** The output read from one pipe. */
