@@ -30,6 +30,7 @@ export const O_RDWR = 2;
 export const O_CREAT = 0o100;
 export const O_EXCL = 0o200;
 export const O_NOCTTY = 0o400;
+export const O_TRUNC = 0o1000;
 export const O_APPEND = 0o2000;
 export const O_NONBLOCK = 0o4000;
 export const O_DIRECTORY = arm ? 0o40000 : 0o200000;

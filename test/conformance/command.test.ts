@@ -1,11 +1,11 @@
 /** The command itself: arguments, plugins that hang, configurations for unknown ones, its reports, and what it leaves. */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demands } from "../../src/conformance/demands/table.ts";
 import { failedDemands, failuresOf, pluginDirectory, reportOn, runConformance } from "../support/conformance.ts";
 import { untilTrue } from "../support/until-true.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 
@@ -33,7 +33,9 @@ test("wrong arguments are refused with exit status 2", async () => {
     code: 2,
     stderr: expect.stringMatching(/no executables/),
   });
-  expect(await runConformance("/nowhere")).toMatchObject({ code: 1, stderr: expect.stringMatching(/no such file/) });
+  expect(await runConformance("/nowhere")).toMatchObject({ code: 2, stderr: expect.stringMatching(/no such file/) });
+  expect(await runConformance(conf)).toMatchObject({ code: 2, stderr: expect.stringMatching(/not a directory/) });
+  await refuse("[", /conf: JSON Parse error/, `--conf=${conf}`);
 });
 
 test("without root it says so", async () => {
@@ -76,6 +78,26 @@ test("a plugin that hangs is killed with what it has started, and after three ti
   );
   expect(skipped.map(({ name }) => name)).toContain("del-twice");
   expect(processesWith("86411")).toEqual([]);
+});
+
+test("a plugin that hangs is killed in whatever group of processes it is", async () => {
+  using plugins = pluginDirectory({
+    "moving-loopback": `exec python3 -c '
+import os, time
+for keeps in (True, False):
+  child = os.fork()
+  if child == 0:
+    if not keeps: os.setpgid(0, 0)
+    time.sleep(86433)
+time.sleep(0.3)
+os.setpgid(0, child)
+time.sleep(86433)'`,
+  });
+  const { code, report: { plugins: [found] } } = await reportOn(plugins.path, "--timeout", "2");
+  expect(code).toBe(1);
+  expect(failuresOf(found!)).toContainEqual(expect.stringMatching(/had not ended after 2 s, and was killed$/));
+  expect(found!.unknown).toBe(0);
+  expect(processesWith("86433")).toEqual([]);
 });
 
 test(
@@ -185,6 +207,28 @@ test("JUnit's file has every demand of every plugin, and is readable XML", async
   });
   expect(summary.counts.skipped).toBe(summary.skipped);
   expect(xml).toContain("&lt;&amp;&quot;&gt;\ufffd");
+});
+
+test("JUnit's file may be a pipe, and one of an earlier run is empty when this one fails", async () => {
+  using plugins = pluginDirectory({ loopback });
+  const piped = Bun.spawn([
+    "sh",
+    "-c",
+    '"$@" | cat',
+    "sh",
+    PATCHBAY,
+    "conformance",
+    plugins.path,
+    "--junit=/dev/stdout",
+  ]);
+  expect(await piped.stdout.text()).toMatch(/^loopback: [^]*\n1 plugin: .*\n<\?xml [^]*<\/testsuites>\n$/);
+  const file = join(plugins.path, "result.xml");
+  writeFileSync(file, "<testsuites/>");
+  const child = Bun.spawn([PATCHBAY, "conformance", plugins.path, "--junit", file], {
+    stdout: openSync("/dev/full", "w"),
+  });
+  expect(await child.exited).toBe(3);
+  expect(readFileSync(file, "utf8")).toBe("");
 });
 
 const XML_SUMMARY = `

@@ -7,7 +7,7 @@ import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conforman
 import { type Run, runConformance } from "../../../conformance/run.ts";
 import { whyNotShown } from "../../../conformance/shown.ts";
 import type { Kind, Subject } from "../../../conformance/subjects.ts";
-import { O_CREAT, O_WRONLY, openFile, readConfiguredFile, truncateFile, writeAll } from "../../../ffi/files.ts";
+import { O_CREAT, O_TRUNC, O_WRONLY, openFile, readConfiguredFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
@@ -41,6 +41,24 @@ export const conformanceCommand: Command = {
     { args: "/usr/lib/cni bridge portmap --json", what: "two of them, for programs" },
   ],
   run(given) {
+    const asked = askedFor(given);
+    try {
+      return isAlone() ? runAndReport(asked, given) : runAlone(process.argv.slice(2));
+    } catch (error) {
+      printToStderr(`patchbay conformance: the run itself failed: ${errorText(error)}`);
+      return RUN_FAILED;
+    }
+  },
+};
+
+interface Asked extends Run {
+  /** What the directory has besides, and nobody can open. */
+  unreadable: readonly string[];
+}
+
+/** Throws UsageError, also for files that cannot be read: 1 would say that a demand is not met. */
+function askedFor(given: Given): Asked {
+  try {
     const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
     const configured = configuredSubjects(given), { path, names, unreadable } = executablesIn(directory!);
     if (names.length === 0) {
@@ -56,33 +74,26 @@ export const conformanceCommand: Command = {
         `--conf has the type ${unused}, and ${directory} no such plugin; it has ${names.join(", ")}`,
       );
     }
-    const asked = wanted.length === 0 ? names : wanted, refused = whyNotShown(path, asked);
+    const asked = wanted.length === 0 ? names : [...new Set(wanted)], refused = whyNotShown(path, asked);
     if (refused !== undefined) throw new UsageError(refused);
-    const plugins = { directory: path, names: asked, configured, timeoutMs };
-    try {
-      return isAlone() ? runAndReport(plugins, given, unreadable) : runAlone(process.argv.slice(2));
-    } catch (error) {
-      printToStderr(`patchbay conformance: the run itself failed: ${errorText(error)}`);
-      return RUN_FAILED;
-    }
-  },
-};
+    return { directory: path, names: asked, configured, timeoutMs, unreadable };
+  } catch (error) {
+    throw error instanceof UsageError ? error : new UsageError(errorText(error));
+  }
+}
 
 /** Returns the exit status. */
-function runAndReport(plugins: Run, given: Given, unreadable: readonly string[]): number {
-  for (const name of unreadable) {
-    printToStderr(`${plugins.directory}/${printableWord(name)} is not asked: its name is not UTF-8; rename it`);
+function runAndReport(asked: Asked, given: Given): number {
+  for (const name of asked.unreadable) {
+    printToStderr(`${asked.directory}/${printableWord(name)} is not asked: its name is not UTF-8; rename it`);
   }
   const junit = given.value("junit"), report = junit === undefined ? undefined : openReport(junit);
   const progress = isTerminal(2) ? showProgress : undefined;
-  const reports = runConformance({ ...plugins, ...progress && { progress } });
+  const reports = runConformance({ ...asked, ...progress && { progress } });
   if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
-  if (report !== undefined) {
-    truncateFile(report, 0, junit);
-    writeAll(report, utf8(asJUnit(reports)), junit);
-  }
   if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
   else print(forPeople(reports));
+  if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
   const { failed, unknown } = countsOfAll(reports);
   return unknown > 0 ? RUN_FAILED : failed > 0 ? 1 : 0;
 }
@@ -99,9 +110,12 @@ function timeoutOf(given: Given): number {
   throw new UsageError(`--timeout ${text}: seconds from above 0 to 3600, as in 30`);
 }
 
-/** Before the files are read-only, and the working directory may be another. */
+/**
+ * Before the files are read-only, and the working directory is another. Empty until then: nobody may take an earlier run's
+ * results for those of a run that fails.
+ */
 function openReport(path: string): number {
-  return withInheritedUmask(() => openFile(path, O_WRONLY | O_CREAT, 0o666));
+  return withInheritedUmask(() => openFile(path, O_WRONLY | O_CREAT | O_TRUNC, 0o666));
 }
 
 function configuredSubjects(given: Given): Map<string, Subject> {
