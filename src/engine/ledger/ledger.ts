@@ -4,6 +4,7 @@ import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
   entriesIn,
+  exists,
   idAt,
   identify,
   isRegularFile,
@@ -86,6 +87,18 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   return records;
 }
 
+/** Ledgers that cannot be read, and directories of them that are not trusted: what they record nobody can tell. */
+export function unreadableLedgers(): string[] {
+  const state = stateDirectory();
+  if (!exists(state)) return [];
+  if (!isTrustedDirectory(state)) return [state];
+  return directoriesIn(state).flatMap((directory) => {
+    if (!isTrustedDirectory(directory)) return [directory];
+    const paths = ledgerNamesIn(directory).map((name) => `${directory}/${name}`);
+    return paths.filter((path) => readLedgerFile(path) === undefined && exists(path));
+  });
+}
+
 /** Ledgers of the plugin in all networks, at most so many: others each time where there are more. */
 export function someLedgers(plugin: string, most: number): LedgerRecord[] {
   const isOfPlugin = (name: string) => name.endsWith(`@${plugin}`);
@@ -99,10 +112,13 @@ export function someLedgers(plugin: string, most: number): LedgerRecord[] {
 
 function networkDirectories(): string[] {
   const state = stateDirectory();
-  if (!isTrustedDirectory(state)) return [];
-  // The resident's socket is there, too.
+  return isTrustedDirectory(state) ? directoriesIn(state).filter((directory) => isTrustedDirectory(directory)) : [];
+}
+
+/** Those of networks: the resident's socket is there, too. */
+function directoriesIn(state: string): string[] {
   const networks = entriesIn(state).filter(({ kind }) => kind === "directory").map(({ name }) => name).sort();
-  return networks.map((name) => `${state}/${name}`).filter((directory) => isTrustedDirectory(directory));
+  return networks.map((name) => `${state}/${name}`);
 }
 
 export function listLedgersOfContainer(containerId: string): LedgerRecord[] {

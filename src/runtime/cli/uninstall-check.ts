@@ -3,7 +3,7 @@
  * remove links, addresses, leases and iptables rules, but not entries in our own nftables tables, and not what they know only
  * by a record of their own.
  */
-import { listAllLedgers } from "../../engine/ledger/ledger.ts";
+import { listAllLedgers, unreadableLedgers } from "../../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import { counted } from "../../contract/counted.ts";
 import { stateDirectory } from "../../engine/state-directory.ts";
@@ -18,6 +18,7 @@ export class UninstallRefused extends Error {}
  * there will be a plugin of that name.
  */
 export function checkUninstall(willExist: (plugin: string) => boolean, force: boolean): void {
+  requireReadable(force);
   const records = listAllLedgers();
   if (records.length === 0) return;
   const attachments = new Map<string, Set<string>>();
@@ -48,11 +49,22 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
   printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
 }
 
+function requireReadable(force: boolean): void {
+  const unreadable = unreadableLedgers();
+  if (unreadable.length === 0 || force) return;
+  throw new UninstallRefused(
+    `nothing was changed: what is attached is not known, because this cannot be read or trusted:\n` +
+      `${unreadable.map((path) => `  ${path}\n`).join("")}` +
+      "Mend or remove it first, or use --force to leave behind what it records.",
+  );
+}
+
 /** What no plugin but ours removes. */
 function leftOf({ entries }: LedgerRecord): string[] {
   return entries.flatMap(({ kind: name, spec }) => {
     const kind = loadKind(name), table = kind?.ownTable?.(spec);
+    if (kind === undefined) return [`what a newer version of this program made (${name})`];
     if (table !== undefined) return [`its entries in table ${table}`];
-    return kind?.leftByOthers === undefined ? [] : [kind.leftByOthers];
+    return kind.leftByOthers === undefined ? [] : [kind.leftByOthers];
   });
 }

@@ -53,6 +53,43 @@ test("another plugin that is in the directory counts, and one whose file is kept
   await net.del(container);
 });
 
+test.each([
+  ["the state directory", "chmod 777 /run/patchbay", "/run/patchbay"],
+  ["a network's directory", "chmod 777 /run/patchbay/net", "/run/patchbay/net"],
+  ["a ledger", "chmod 666 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
+  ["a torn ledger", "truncate -s 20 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
+])("%s that cannot be read or trusted: what is attached is not known", async (_, script, path) => {
+  await using machine = await openMachine();
+  await packaged(machine);
+  const container = await machine.container("c1"), net = network(machine, routed);
+  await net.add(container);
+  await machine.sh(script);
+  for (const options of [[], ["--replaced"]]) {
+    const { code, stderr } = await asked(machine, ...options);
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringContaining(`cannot be read or trusted:\n  ${path}\n`),
+    });
+  }
+  expect((await asked(machine, "--force")).code).toBe(0);
+  const real = await machine.run([PATCHBAY, "install", "--uninstall", BIN]);
+  expect([real.code, await machine.sh(`ls ${BIN}`)]).toEqual([1, "bridge\ntap\n"]);
+});
+
+test("what a newer version made is what Go's plugins do not remove", async () => {
+  await using machine = await openMachine();
+  await packaged(machine);
+  const container = await machine.container("c1"), net = network(machine, routed);
+  await net.add(container);
+  await machine.sh(`sed -i 's/"kind":"bridge[a-z-]*"/"kind":"from-the-future"/' /run/patchbay/net/*@*
+    grep -q from-the-future /run/patchbay/net/*@*`);
+  const { code, stderr } = await asked(machine, "--replaced");
+  expect([code, stderr]).toEqual([
+    3,
+    expect.stringContaining("what a newer version of this program made (from-the-future)"),
+  ]);
+});
+
 test("what cannot be asked is no refusal", async () => {
   await using machine = await openMachine();
   await machine.sh(`ln -s plugins ${BIN}`);
@@ -72,6 +109,7 @@ test.each(["--dry-run", "--replaced", "--force"])("%s without --uninstall is ref
 
 test("a directory with control characters in its name is refused: it would become lines of a unit", async () => {
   await using machine = await openMachine();
+  expect((await machine.run([PATCHBAY, "install", "/run/\u009b2J"])).code).toBe(2);
   const { code, stderr } = await machine.run([PATCHBAY, "install", "/run/x\nExecStartPre=/bin/touch /run/y"]);
   expect([code, stderr]).toEqual([
     2,
