@@ -2,9 +2,9 @@
  * Makes all files of a release in dist/release: `npm run release`. The same sources give the same bytes, with the same tools,
  * and the same C library in the image.
  */
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import architectures from "../compile/architectures.json";
 import { Refused } from "../compile/arguments.mjs";
 import { setUp } from "../compile/setup.mjs";
@@ -34,6 +34,7 @@ function programOf(architecture: Architecture): string {
 
 /** Answers the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
 export function makeRelease(edition: Edition, out: string, key?: string): string[] {
+  removeUnfinished(out);
   const fresh = `${out}.new-${process.pid}`;
   try {
     const names = makeFiles(edition, fresh, key);
@@ -42,6 +43,16 @@ export function makeRelease(edition: Edition, out: string, key?: string): string
     return names;
   } finally {
     rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+/** What releases have left that a signal ended. Throws while another process makes one: the later would take the other's place. */
+function removeUnfinished(out: string): void {
+  for (const name of readdirSync(dirname(out))) {
+    const [, pid] = name.startsWith(basename(out)) ? /\.new-(\d+)$/.exec(name) ?? [] : [];
+    if (pid === undefined) continue;
+    if (existsSync(`/proc/${pid}`)) throw new Refused(`process ${pid} makes a release: wait for it, or end it`);
+    rmSync(join(dirname(out), name), { recursive: true });
   }
 }
 
