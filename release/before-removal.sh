@@ -7,17 +7,37 @@ before_removal() {
 	force) return 0 ;;
 	replaced) more=--replaced ;;
 	esac
+	# Another root's containers are none of this host's.
+	[ -z "$DPKG_ROOT" ] || return 0
+	limit=
+	! command -v timeout >/dev/null || limit="timeout 60"
+	refusal= failure= is_allowed= is_final=
 	for directory in "$@"; do
 		status=0
-		said=$(/PROGRAM install --uninstall --dry-run $more "/$directory" 2>&1) || status=$?
-		[ $status -ne 0 ] || return 0
+		said=$($limit /PROGRAM install --uninstall --dry-run $more "/$directory" 2>&1) || status=$?
+		case $status in
+		0) is_allowed=yes ;;
+		REFUSED)
+			refusal=$said
+			# Its links are called as long as they are there, whatever other directories have.
+			! leads_here "/$directory" || is_final=yes
+			;;
+		*) failure="$said (exit status $status)" ;;
+		esac
 	done
-	echo "$said" >&2
-	if [ $status -ne REFUSED ]; then
-		echo "$package: could not ask what is attached (exit status $status), and goes on" >&2
-		return 0
+	if [ -n "$is_final" ] || { [ -n "$refusal" ] && [ -z "$is_allowed" ]; }; then
+		printf '%s\n' "$refusal" >&2
+		echo "$package: where Go's plugins come in this place, set PATCHBAY_REMOVE=replaced in the environment;" >&2
+		echo "PATCHBAY_REMOVE=force removes the package all the same." >&2
+		return 1
 	fi
-	echo "$package: where Go's plugins come in this place, set PATCHBAY_REMOVE=replaced in the environment;" >&2
-	echo "PATCHBAY_REMOVE=force removes the package all the same." >&2
+	[ -n "$is_allowed" ] || printf '%s\n' "$failure" "$package: could not ask what is attached, and goes on" >&2
+}
+
+# Whether links in the directory lead to this package's program.
+leads_here() {
+	for link in "$1"/*; do
+		! [ "$link" -ef /PROGRAM ] || return 0
+	done
 	return 1
 }

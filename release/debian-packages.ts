@@ -58,7 +58,7 @@ export function makeProgramPackage(
     ],
     scripts: {
       postinst: own("patchbay.postinst"),
-      prerm: script("release/debian/patchbay.prerm", "patchbay", directories),
+      prerm: script("release/debian/patchbay.prerm", { name: "patchbay", directories }),
       postrm: own("patchbay.postrm"),
     },
   };
@@ -80,7 +80,7 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
     entries: [...linkEntries(directory), ...name === "patchbay-cni" ? unitAliases() : []],
-    scripts: { prerm: script("release/debian/links.prerm", name, [directory]) },
+    scripts: { prerm: script("release/debian/links.prerm", { name, directories: [directory], replaced }) },
   };
   return build(one, "changelog.gz", edition, work, out);
 }

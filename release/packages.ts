@@ -41,11 +41,15 @@ export const linksPackages: readonly LinksPackage[] = [
   },
 ];
 
-/** A script that a package manager runs, with what all of them share. */
-export function script(path: string, name: string, directories: readonly string[]): string {
+/** A script of a package that a package manager runs, with what all of them share. */
+export function script(
+  path: string,
+  { name, directories, replaced = "" }: { name: string; directories: readonly string[]; replaced?: string },
+): string {
   const shared = fileOfCheckout("release/before-removal.sh").trimEnd();
   return fileOfCheckout(path).replace("BEFORE_REMOVAL", shared).replaceAll("PROGRAM", PROGRAM)
-    .replaceAll("REFUSED", String(REFUSED)).replaceAll("DIRECTORIES", directories.join(" ")).replaceAll("NAME", name);
+    .replaceAll("REFUSED", String(REFUSED)).replaceAll("DIRECTORIES", directories.join(" "))
+    .replaceAll("REPLACED", replaced).replaceAll("NAME", name);
 }
 
 export function programEntries(program: string, edition: Edition, places: Places): Entry[] {

@@ -47,11 +47,10 @@ plugins are in patchbay-cni and patchbay-opt-cni.`,
       ...licenceEntries("usr/share/licenses/patchbay/"),
       { path: "usr/share/doc/patchbay/CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
     ],
-    scriptlets: script(
-      "release/rpm/patchbay.scriptlets",
-      "patchbay",
-      linksPackages.map(({ directory }) => directory.rpm),
-    ),
+    scriptlets: script("release/rpm/patchbay.scriptlets", {
+      name: "patchbay",
+      directories: linksPackages.map(({ directory }) => directory.rpm),
+    }),
   };
   return build(one, edition, work, out);
 }
@@ -70,7 +69,7 @@ export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string
     about: `Links in /${directory} by which container engines call Patchbay, in the
 place of the plugins of ${replaced}.`,
     entries: linkEntries(directory),
-    scriptlets: script("release/rpm/links.scriptlets", name, [directory]),
+    scriptlets: script("release/rpm/links.scriptlets", { name, directories: [directory] }),
   };
   return build(one, edition, work, out);
 }

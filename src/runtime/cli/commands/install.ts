@@ -30,6 +30,7 @@ import {
   unlinkAndRestore,
 } from "../link-with-backup.ts";
 import { absolutePath } from "../../../ffi/absolute-path.ts";
+import { printableWord } from "../../../ffi/terminal.ts";
 import { VERSION } from "../../../version.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
@@ -112,8 +113,7 @@ export const installCommand: Command = {
 
 /** The path is a line of a unit, and of a list. */
 function refuseControlCharacters(path: string): void {
-  // deno-lint-ignore no-control-regex
-  if (/[\0-\x1f\x7f]/.test(path)) {
+  if (printableWord(path) !== path) {
     throw new UsageError(`${JSON.stringify(path)} has control characters: name another directory`);
   }
 }
