@@ -28,7 +28,9 @@ function asked(path: string, args: string[], places: readonly Place[], env: Reco
   const cases = places.map(({ answers }, index) => `*/place${index}) exit ${answers} ;;\n`);
   writeFileSync(
     program,
-    `#!/bin/sh\nwhile [ $# -gt 1 ]; do echo "$1"; shift; done\nprintf '%s\\n' 'a\\cb'\ncase $1 in\n${cases.join("")}esac\n`,
+    `#!/bin/sh\nwhile [ $# -gt 1 ]; do echo "$1"; shift; done\nprintf '%s\\n' 'a\\cb'\ncase $1 in\n${
+      cases.join("")
+    }esac\n`,
   );
   chmodSync(program, 0o755);
   for (const [index, folder] of folders.entries()) {
