@@ -8,9 +8,11 @@ import { UsageError } from "./command.ts";
 import { linkWithBackup, removeBackups, removeLeftovers, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
 
+/** The file in the plugin directory, and what the runtime is called by. */
+export const PROGRAM = "patchbay";
 /** podman calls a driver by the name of its file. */
-export const DRIVER = "patchbay";
-export const PROGRAM_NAMES = [DRIVER, "cnitool"];
+export const DRIVER = PROGRAM;
+export const PROGRAM_NAMES = [PROGRAM, "cnitool"];
 /** In the plugin directory. */
 export const RECORD = ".patchbay-bin";
 
@@ -50,6 +52,6 @@ export function recordedDirectories(directory: string): string[] {
   return readTrustedState(`${directory}/${RECORD}`)?.split("\n").filter(Boolean) ?? [];
 }
 
-function programIn(directory: string): string {
-  return `${absolutePath(directory)}/patchbay`;
+export function programIn(directory: string): string {
+  return `${absolutePath(directory)}/${PROGRAM}`;
 }

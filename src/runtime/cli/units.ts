@@ -7,9 +7,9 @@ import { fromUtf8 } from "../../ffi/libc.ts";
 import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
 import { isSystemdRunning, SYSTEMD_DIRECTORY } from "../../ffi/systemd.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
-import { absolutePath } from "../../ffi/absolute-path.ts";
 import { warn } from "../../ffi/warn.ts";
 import { print, printLine } from "./output.ts";
+import { programIn } from "./program-links.ts";
 
 const UNITS = "/etc/systemd/system";
 /** Where packages, and whoever administers the host for a while, have theirs (systemd.unit(5)). */
@@ -109,10 +109,6 @@ export function removeUnits({ socket, service, mark, command }: ServiceUnits, di
 function starts(unit: string, command: string): boolean {
   const line = `ExecStart=${command}`;
   return unit.split("\n").some((one) => one === line || one.startsWith(`${line} `));
-}
-
-function programIn(directory: string): string {
-  return `${absolutePath(directory)}/patchbay`;
 }
 
 function refuseOthers(name: string, { mark, option }: ServiceUnits): void {

@@ -3,6 +3,7 @@
  * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept. Where all of
  * it is there already, nothing is written.
  */
+import { NOT_IN_EVERY_RELEASE } from "../../../cni/about.ts";
 import { errorText } from "../../../cni/error.ts";
 import { hasFileCapabilities, haveSameBytes, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import { EROFS, isErrno } from "../../../ffi/errno.ts";
@@ -38,6 +39,7 @@ import {
   linkDriver,
   linkPrograms,
   PODMAN_DIRECTORY,
+  PROGRAM,
   PROGRAM_NAMES,
   RECORD,
   recordedDirectories,
@@ -49,11 +51,8 @@ import { residentUnits } from "../resident-units.ts";
 import { checkUninstall, UninstallRefused } from "../uninstall-check.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
-const PROGRAM = "patchbay";
 /** Packages ask before they are removed, and tell this from a program that does not run. */
 export const REFUSED = 3;
-/** Not every release of Go's plugins has these. */
-const SELDOM_REPLACED = ["dummy", "flannel", "ovs", "tap"];
 /** What is made in the directory under another name first. */
 const TEMPORARIES = [PROGRAM, RECORD, ...pluginNames];
 
@@ -238,7 +237,7 @@ function checkWhatStays(directory: string, given: Given): void {
     return linkTarget(path) === PROGRAM || (exists(path) && identify(path).id === own);
   };
   const willExist = (name: string) => {
-    if (given.has("replaced")) return !SELDOM_REPLACED.includes(name);
+    if (given.has("replaced")) return !NOT_IN_EVERY_RELEASE.includes(name);
     return isOurs(name) || !names.includes(name) ? hasBackup(`${directory}/${name}`) : true;
   };
   if (given.has("dry-run") || names.some(isOurs)) checkUninstall(willExist, given.has("force"));
