@@ -2,7 +2,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
+import { dhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
+import { residentUnits } from "../src/runtime/cli/resident-units.ts";
+import { markedUnitFiles } from "../src/runtime/cli/units.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import { bytesOf, type File, modeOf } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
@@ -13,7 +16,6 @@ const places: Places = {
   bash: "completion/bash/",
   zsh: "completion/zsh/",
   fish: "completion/fish/",
-  units: "systemd/",
 };
 
 /** For root file systems that are made elsewhere: there the program cannot run. */
@@ -56,7 +58,9 @@ export function makeArchive(program: string, label: string, edition: Edition, ou
     ...licenceEntries("licences/"),
     ...manEntries(edition, places, false),
     ...completionEntries(places),
-    ...unitEntries(places, "/opt/cni/bin/patchbay"),
+    // As `install` writes them, so that it knows them on a host to which they were copied.
+    ...[residentUnits, dhcpUnits].flatMap((units) => markedUnitFiles(units, "/opt/cni/bin/patchbay"))
+      .map(({ name, text }) => ({ path: `systemd/${name}`, text })),
   ];
   const files = entries.map((entry) => ({
     path: `${name}/${entry.path}`,

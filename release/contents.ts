@@ -1,11 +1,8 @@
 /** What archives and packages contain besides the program, and where it goes in each. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dhcpUnitsNamed } from "../src/runtime/cli/dhcp-units.ts";
-import { residentUnits } from "../src/runtime/cli/resident-units.ts";
 import { completionScript } from "../src/runtime/cli/commands/completion.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
-import { unitFiles } from "../src/runtime/cli/units.ts";
 import { type Edition, root } from "./edition.ts";
 import { type File, gzip } from "./files.ts";
 import { manPages } from "./man/pages.ts";
@@ -16,7 +13,6 @@ export interface Places {
   bash: string;
   zsh: string;
   fish: string;
-  units: string;
 }
 
 /** Distributions agree on these. */
@@ -25,9 +21,6 @@ export const commonPlaces = {
   bash: "usr/share/bash-completion/completions/",
   fish: "usr/share/fish/vendor_completions.d/",
 };
-
-/** The units of packages have a name of their own: Debian's containernetworking-plugins has cni-dhcp. */
-export const packagedDhcpUnits = dhcpUnitsNamed("patchbay-dhcp");
 
 export function manEntries({ epoch }: Edition, { man }: Places, isCompressed: boolean): File[] {
   return manPages(epoch).map(({ name, text }) => {
@@ -42,13 +35,6 @@ export function completionEntries({ bash, zsh, fish }: Places): File[] {
     { path: `${zsh}_${program}`, text: completionScript("zsh", program) },
     { path: `${fish}${program}.fish`, text: completionScript("fish", program) },
   ]);
-}
-
-/** Units of systemd that start the program at this path. */
-export function unitEntries({ units: folder }: Places, program: string): File[] {
-  return [residentUnits, packagedDhcpUnits].flatMap((units) =>
-    unitFiles(units, program).map(({ name, text }) => ({ path: `${folder}${name}`, text }))
-  );
 }
 
 export function fileOfCheckout(path: string): string {

@@ -1,10 +1,17 @@
 /** Debian's packages. The scripts that dpkg runs are in release/debian. */
 import { join } from "node:path";
-import { commonPlaces, fileOfCheckout, packagedDhcpUnits, type Places } from "./contents.ts";
+import { commonPlaces, fileOfCheckout } from "./contents.ts";
 import { changesOf, type Edition, SUMMARY } from "./edition.ts";
 import { bytesOf, type Entry, type File, gzip, isFile, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
-import { linkEntries, type LinksPackage, linksPackages, programEntries, script } from "./packages.ts";
+import {
+  linkEntries,
+  type LinksPackage,
+  linksPackages,
+  type PackagePlaces,
+  programEntries,
+  script,
+} from "./packages.ts";
 import { output } from "./run.ts";
 
 interface Package {
@@ -17,7 +24,7 @@ interface Package {
   scripts: Record<string, string>;
 }
 
-const places: Places = {
+const places: PackagePlaces = {
   ...commonPlaces,
   zsh: "usr/share/zsh/vendor-completions/",
   units: "lib/systemd/system/",
@@ -79,18 +86,10 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
     summary: `${SUMMARY}: /${directory}`,
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
-    entries: [...linkEntries(directory), ...name === "patchbay-cni" ? unitAliases() : []],
+    entries: linkEntries(links, directory, places),
     scripts: { prerm: script("release/debian/links.prerm", { name, directories: [directory], replaced }) },
   };
   return build(one, "changelog.gz", edition, work, out);
-}
-
-/** The names that units of containernetworking-plugins have, for hosts that have enabled them. */
-function unitAliases(): Entry[] {
-  return [packagedDhcpUnits.socket, packagedDhcpUnits.service].map(({ name }) => ({
-    path: `${places.units}${name.replace("patchbay-dhcp", "cni-dhcp")}`,
-    leadsTo: name,
-  }));
 }
 
 function build(one: Package, changelog: string, edition: Edition, work: string, out: string): string {

@@ -6,12 +6,20 @@ import { relative } from "node:path";
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/runtime/cli/commands/install.ts";
+import { dhcpUnits, packagedDhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places, unitEntries } from "./contents.ts";
+import { residentUnits } from "../src/runtime/cli/resident-units.ts";
+import { unitFiles } from "../src/runtime/cli/units.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import type { Entry, Link } from "./files.ts";
 
 export const PROGRAM = "usr/lib/patchbay/patchbay";
+
+export interface PackagePlaces extends Places {
+  /** Of systemd. */
+  units: string;
+}
 
 export interface LinksPackage {
   name: string;
@@ -19,6 +27,8 @@ export interface LinksPackage {
   replaced: string;
   provided: { name: string; version: string }[];
   directory: { debian: string; rpm: string };
+  /** Our units by the names of the replaced package's, for hosts that have enabled those. */
+  unitAliases: { name: string; unit: string }[];
 }
 
 export const linksPackages: readonly LinksPackage[] = [
@@ -31,6 +41,10 @@ export const linksPackages: readonly LinksPackage[] = [
       { name: "containernetworking-plugins", version: REFERENCE_RELEASE },
     ],
     directory: { debian: "usr/lib/cni", rpm: "usr/libexec/cni" },
+    unitAliases: [
+      { name: dhcpUnits.socket.name, unit: packagedDhcpUnits.socket.name },
+      { name: dhcpUnits.service.name, unit: packagedDhcpUnits.service.name },
+    ],
   },
   {
     // For kubelets, and engines that were installed by hand.
@@ -38,6 +52,7 @@ export const linksPackages: readonly LinksPackage[] = [
     replaced: "kubernetes-cni",
     provided: [{ name: "kubernetes-cni", version: REFERENCE_RELEASE }],
     directory: { debian: "opt/cni/bin", rpm: "opt/cni/bin" },
+    unitAliases: [],
   },
 ];
 
@@ -52,18 +67,22 @@ export function script(
     .replaceAll("REPLACED", replaced).replaceAll("NAME", name);
 }
 
-export function programEntries(program: string, edition: Edition, places: Places): Entry[] {
+export function programEntries(program: string, edition: Edition, places: PackagePlaces): Entry[] {
   return [
     { path: PROGRAM, copyOf: program, isExecutable: true },
-    ...PROGRAM_NAMES.map((name) => ({ path: `usr/bin/${name}`, leadsTo: "../lib/patchbay/patchbay" })),
+    ...PROGRAM_NAMES.map((name) => ({ path: `usr/bin/${name}`, leadsTo: relative("usr/bin", PROGRAM) })),
     ...manEntries(edition, places, true),
     ...completionEntries(places),
-    ...unitEntries(places, `/${PROGRAM}`),
+    ...[residentUnits, packagedDhcpUnits].flatMap((units) => unitFiles(units, `/${PROGRAM}`))
+      .map(({ name, text }) => ({ path: `${places.units}${name}`, text })),
   ];
 }
 
-/** Relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
-export function linkEntries(directory: string): Link[] {
+/** Of plugins relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
+export function linkEntries({ unitAliases }: LinksPackage, directory: string, { units }: PackagePlaces): Link[] {
   const leadsTo = directory.startsWith("usr/") ? relative(directory, PROGRAM) : `/${PROGRAM}`;
-  return pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo }));
+  return [
+    ...pluginNames.map((plugin) => ({ path: `${directory}/${plugin}`, leadsTo })),
+    ...unitAliases.map(({ name, unit }) => ({ path: `${units}${name}`, leadsTo: unit })),
+  ];
 }

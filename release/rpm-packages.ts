@@ -2,14 +2,21 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../package.json";
-import { commonPlaces, fileOfCheckout, type Places } from "./contents.ts";
+import { commonPlaces, fileOfCheckout } from "./contents.ts";
 import { type Edition, SUMMARY } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries, programLicence } from "./licences.ts";
-import { linkEntries, type LinksPackage, linksPackages, programEntries, script } from "./packages.ts";
+import {
+  linkEntries,
+  type LinksPackage,
+  linksPackages,
+  type PackagePlaces,
+  programEntries,
+  script,
+} from "./packages.ts";
 import { output } from "./run.ts";
 
-const places: Places = {
+const places: PackagePlaces = {
   ...commonPlaces,
   zsh: "usr/share/zsh/site-functions/",
   units: "usr/lib/systemd/system/",
@@ -68,7 +75,7 @@ export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string
     ],
     about: `Links in /${directory} by which container engines call Patchbay, in the
 place of the plugins of ${replaced}.`,
-    entries: linkEntries(directory),
+    entries: linkEntries(links, directory, places),
     scriptlets: script("release/rpm/links.scriptlets", { name, directories: [directory] }),
   };
   return build(one, edition, work, out);

@@ -142,6 +142,7 @@ test(
     await install(inside, ...packages.older.slice(0, 2));
     expect(await systemd.property("patchbay.socket", "ActiveState")).toBe("active");
     expect(await inside.sh("systemctl is-enabled patchbay-dhcp.socket || true")).toBe("disabled\n");
+    expect(await inside.sh("systemctl show --property=Id cni-dhcp.socket")).toBe("Id=patchbay-dhcp.socket\n");
 
     const program = "/usr/bin/patchbay";
     const untilServed = () => untilTrue(() => statusOf(inside, program), ({ problem }) => problem === undefined);

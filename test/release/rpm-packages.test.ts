@@ -59,6 +59,10 @@ test("installed, upgraded, downgraded and erased", async () => {
     `chroot ${root} sh -c 'for link in /usr/libexec/cni/* /opt/cni/bin/*; do readlink -f $link; done'`,
   );
   expect(links).toBe("/usr/lib/patchbay/patchbay\n".repeat(2 * pluginNames.length));
+  const units = `${root}/usr/lib/systemd/system`;
+  expect(await machine.sh(`readlink -f ${units}/cni-dhcp.socket ${units}/cni-dhcp.service`)).toBe(
+    `${units}/patchbay-dhcp.socket\n${units}/patchbay-dhcp.service\n`,
+  );
   await rpm("--erase", ...names.toReversed());
   expect(await filesIn(machine, root)).toBe(before);
 });

@@ -1,7 +1,12 @@
-/** `install --dhcp`: the service that holds DHCP leases (`patchbay dhcp`), under the names of the reference plugin's units. */
+/**
+ * The service that holds DHCP leases (`patchbay dhcp`) as units of systemd: from `install --dhcp` under the names of the
+ * reference plugin's units, from packages under names of their own.
+ */
 import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
 const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
+/** Debian's containernetworking-plugins has files of the reference plugin's names. */
+const PACKAGED = "patchbay-dhcp";
 
 const socketUnit = (name: string) =>
   `# Changes belong into a file of their own: systemctl edit ${name}.socket
@@ -68,10 +73,11 @@ WantedBy=multi-user.target
 `;
 }
 
-export function dhcpUnitsNamed(name: string): ServiceUnits {
+function unitsNamed(name: string): ServiceUnits {
   return {
     socket: { name: `${name}.socket`, text: socketUnit(name) },
     service: { name: `${name}.service`, text: (program) => serviceUnit(name, program) },
+    packagedSocket: `${PACKAGED}.socket`,
     mark: MARK,
     option: "dhcp",
     command: "dhcp",
@@ -80,7 +86,8 @@ export function dhcpUnitsNamed(name: string): ServiceUnits {
   };
 }
 
-export const dhcpUnits = dhcpUnitsNamed("cni-dhcp");
+export const dhcpUnits = unitsNamed("cni-dhcp");
+export const packagedDhcpUnits = unitsNamed(PACKAGED);
 
 function withoutSystemd(program: string): string {
   return [

@@ -65,6 +65,7 @@ UMask=0077
 export const residentUnits: ServiceUnits = {
   socket: { name: SOCKET, text: socketUnit },
   service: { name: SERVICE, text: serviceUnit },
+  packagedSocket: SOCKET,
   mark: MARK,
   option: "resident",
   command: "serve",

@@ -12,8 +12,10 @@ import { print, printLine } from "./output.ts";
 import { programIn } from "./program-links.ts";
 
 const UNITS = "/etc/systemd/system";
-/** Where packages, and whoever administers the host for a while, have theirs (systemd.unit(5)). */
-const OTHERS_UNITS = ["/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/system"];
+/** systemd.unit(5). */
+const PACKAGES_UNITS = ["/usr/lib/systemd/system", "/lib/systemd/system"];
+/** Of whoever administers the host until the next boot. */
+const PASSING_UNITS = "/run/systemd/system";
 export const NOT_INSTALLED =
   `systemd does not run here (there is no ${SYSTEMD_DIRECTORY}), so no service was installed.`;
 
@@ -21,6 +23,8 @@ export const NOT_INSTALLED =
 export interface ServiceUnits {
   socket: { name: string; text: string };
   service: { name: string; text(program: string): string };
+  /** The socket's unit in our packages, which listens at the same place. */
+  packagedSocket: string;
   /** The first line of both files: whose they are. */
   mark: string;
   /** The option of `install` that writes them. */
@@ -33,19 +37,28 @@ export interface ServiceUnits {
   withoutSystemd(program: string): string;
 }
 
-/** Both, for the program at this path: what packages contain, too. */
+/** Both, for the program at this path: what packages contain. */
 export function unitFiles({ socket, service }: ServiceUnits, program: string): { name: string; text: string }[] {
   return [socket, { name: service.name, text: service.text(quoted(program)) }];
 }
 
+/** Both, as `install` writes them and knows them again. */
+export function markedUnitFiles(units: ServiceUnits, program: string): { name: string; text: string }[] {
+  return unitFiles(units, program).map(({ name, text }) => ({ name, text: `${units.mark}\n${text}` }));
+}
+
+/** Throws when `installUnits` would take the place of what others have there. */
+export function judgeUnits(units: ServiceUnits): void {
+  if (!isSystemdRunning()) return;
+  for (const { name } of [units.socket, units.service]) refuseOthers(name, units);
+  refusePackages(units);
+}
+
 /** For the program in the directory. */
 export function installUnits(units: ServiceUnits, directory: string): void {
-  const { socket, service, mark, withoutSystemd, outlook } = units, program = programIn(directory);
+  const { socket, service, withoutSystemd, outlook } = units, program = programIn(directory);
   if (!isSystemdRunning()) return print(withoutSystemd(program));
-  for (const { name } of [socket, service]) refuseOthers(name, units);
-  const changed = unitFiles(units, program).map(({ name, text }) => writeUnit(name, `${mark}\n${text}`)).includes(
-    true,
-  );
+  const changed = markedUnitFiles(units, program).map(({ name, text }) => writeUnit(name, text)).includes(true);
   if (changed) systemctl("daemon-reload");
   systemctl("enable", "--now", socket.name);
   // A unit that runs has what its file said before.
@@ -59,7 +72,9 @@ export function installUnits(units: ServiceUnits, directory: string): void {
  */
 export function installUnitsUnasked(units: ServiceUnits, directory: string): void {
   const names = [units.socket.name, units.service.name];
-  const isThere = names.some((name) => [UNITS, ...OTHERS_UNITS].some((place) => exists(`${place}/${name}`)));
+  const isThere = names.some((name) =>
+    [UNITS, ...PACKAGES_UNITS, PASSING_UNITS].some((place) => exists(`${place}/${name}`))
+  );
   if (isThere || !isSystemdRunning() || process.geteuid!() !== 0) return;
   try {
     installUnits(units, directory);
@@ -115,6 +130,15 @@ function refuseOthers(name: string, { mark, option }: ServiceUnits): void {
   const path = `${UNITS}/${name}`, present = readTextFile(path);
   if (present === undefined || present.startsWith(mark)) return;
   throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --${option} out`);
+}
+
+function refusePackages({ packagedSocket, option }: ServiceUnits): void {
+  const path = PACKAGES_UNITS.map((folder) => `${folder}/${packagedSocket}`).find(exists);
+  if (path === undefined) return;
+  throw new Error(
+    `${path} is there, of a package of patchbay, and both would listen at one place; leave --${option} out ` +
+      `(\`systemctl enable --now ${packagedSocket}\` starts the package's), or remove the package before`,
+  );
 }
 
 /** Returns whether it was another before. */

@@ -42,6 +42,26 @@ test("--uninstall removes the units that start the program, and no others", asyn
   expect(await machine.sh("find /etc/systemd /run/cni -type f")).toBe("");
 });
 
+test("where a package's socket listens at the same place, --dhcp and --resident are refused, and nothing is done", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true), packages = "/usr/lib/systemd/system";
+  await machine.sh(
+    `mount -t tmpfs tmpfs ${packages}; touch ${packages}/patchbay-dhcp.socket ${packages}/patchbay.socket`,
+  );
+  for (const [option, socket] of [["dhcp", "patchbay-dhcp.socket"], ["resident", "patchbay.socket"]] as const) {
+    const refused = await install(`--${option}`);
+    expect(refused).toMatchObject({ code: 1, stdout: "", asked: [] });
+    expect(refused.stderr).toContain(`${packages}/${socket} is there`);
+    expect(refused.stderr).toContain(
+      `leave --${option} out (\`systemctl enable --now ${socket}\` starts the package's)`,
+    );
+  }
+  expect(await machine.sh("find /etc/systemd /run/cni -type f 2>/dev/null || true")).toBe("");
+  expect(await install()).toMatchObject({ code: 0, stderr: "", asked: [] });
+  await machine.sh(`rm ${packages}/*`);
+  expect((await install("--dhcp", "--resident")).asked).toContain("enable --now cni-dhcp.socket");
+});
+
 test("units of others stay; without systemd it says what to do instead", async () => {
   await using machine = await openMachine();
   const install = await unitHost(machine, true);

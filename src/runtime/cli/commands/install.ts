@@ -49,7 +49,7 @@ import {
 import { dhcpUnits } from "../dhcp-units.ts";
 import { residentUnits } from "../resident-units.ts";
 import { checkUninstall, UninstallRefused } from "../uninstall-check.ts";
-import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
+import { installUnits, installUnitsUnasked, judgeUnits, removeUnits } from "../units.ts";
 
 /** Packages ask before they are removed, and tell this from a program that does not run. */
 export const REFUSED = 3;
@@ -134,6 +134,8 @@ function installInto(
   judgePlaces(directory, pluginNames);
   if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
   if (podman !== undefined) judgePlaces(podman, [DRIVER]);
+  if (given.has("resident")) judgeUnits(residentUnits);
+  if (given.has("dhcp")) judgeUnits(dhcpUnits);
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
   const isFirst = whileDirectoryLockedIfPossible(directory, () => {
