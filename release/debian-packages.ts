@@ -1,7 +1,8 @@
 /** Debian's packages. The scripts that dpkg runs are in release/debian. */
 import { join } from "node:path";
+import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout } from "./contents.ts";
-import { changesOf, type Edition, SUMMARY } from "./edition.ts";
+import { changesOf, type Edition } from "./edition.ts";
 import { bytesOf, type Entry, type File, gzip, isFile, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
 import {
@@ -50,7 +51,7 @@ export function makeProgramPackage(
       Suggests: "patchbay-cni",
       "Multi-Arch": "foreign",
     },
-    summary: SUMMARY,
+    summary: manifest.description,
     about: ` One executable that is each of the CNI reference plugins, by the name that it
  is called by, and a runtime that attaches containers to whole networks. What
  an attachment consists of is recorded before it is made, so that it can be
@@ -83,7 +84,7 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
       Conflicts: replaced,
       Replaces: replaced,
     },
-    summary: `${SUMMARY}: /${directory}`,
+    summary: `${manifest.description}: /${directory}`,
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
     entries: linkEntries(links, directory, places),

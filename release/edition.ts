@@ -18,9 +18,6 @@ export interface Edition {
   maintainer: string;
 }
 
-/** One line, as packages have it. */
-export const SUMMARY = "CNI runtime and plugins for containers, in one program";
-
 export function readEdition(): Edition {
   const commit = output(["git", "rev-parse", "HEAD"], root).trim();
   const changed = output(["git", "status", "--porcelain", "--untracked-files=normal"], root).trim();

@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout } from "./contents.ts";
-import { type Edition, SUMMARY } from "./edition.ts";
+import type { Edition } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries, programLicence } from "./licences.ts";
 import {
@@ -121,7 +121,7 @@ function specOf(
   return `Name: ${name}
 Version: ${edition.packageVersion}
 Release: 1
-Summary: ${SUMMARY}
+Summary: ${manifest.description}
 License: ${licence}
 Group: System/Base
 Packager: ${maintainer}

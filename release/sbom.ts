@@ -3,7 +3,7 @@
  * built with.
  */
 import manifest from "../package.json";
-import { type Edition, SUMMARY } from "./edition.ts";
+import type { Edition } from "./edition.ts";
 import type { CLibrary } from "./image/c-library.ts";
 import { npmPackages } from "./npm-packages.ts";
 import { runtimeParts } from "./runtime-parts.ts";
@@ -58,7 +58,7 @@ export function billOfMaterials(edition: Edition, ofImage: readonly CLibrary[]):
         "bom-ref": subject,
         name: "patchbay",
         version: edition.version,
-        description: SUMMARY,
+        description: manifest.description,
         licenses: [{ expression: manifest.license }],
       },
       properties: [{ name: "patchbay:commit", value: edition.commit }],

@@ -1,4 +1,6 @@
 /** Which Patchbay this is. package.json is where it is written down. */
-import { version } from "../package.json";
+import { description, version } from "../package.json";
 
 export const VERSION: string = version;
+/** One line, in the help, packages and images. */
+export const SUMMARY: string = description;

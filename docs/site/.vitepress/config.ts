@@ -1,5 +1,6 @@
 /** The pages of this repository as a site: `npm run docs`. */
 import { posix, relative } from "node:path";
+import { description } from "../../../package.json";
 import { copyLinked, isCopy, siteLink } from "./links.ts";
 import { anchorOf, pages, placeOf, root } from "./repository.ts";
 import { navigation, sidebar } from "./sidebar.ts";
@@ -74,7 +75,7 @@ const vueForPages = {
 
 export default {
   title: "Patchbay",
-  description: "A CNI runtime and the reference plugins, in one executable",
+  description,
   lang: "en",
   srcDir: root,
   outDir: `${root}/dist/site`,

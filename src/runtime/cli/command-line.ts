@@ -6,7 +6,7 @@ import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import type { Examine } from "../plugin-call.ts";
-import { VERSION } from "../../version.ts";
+import { SUMMARY, VERSION } from "../../version.ts";
 import {
   awaitsValue,
   columns,
@@ -63,8 +63,6 @@ export const ownCommands: Record<string, () => Command> = {
 
 export const ownAliases = { ls: "networks" };
 
-/** Of the whole program, in the help and in its manual page. */
-export const SUMMARY = "CNI runtime and plugins in one program";
 export const OTHER_NAMES = `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
   "A prefix may stand before the name, as in buildkit-cni-bridge.\n" +
   `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n\n` +
