@@ -10,10 +10,10 @@ import { basename, dirname, join, resolve } from "node:path";
 import { replaceEntry } from "./entry.ts";
 import { flatten, type Target } from "./flatten.ts";
 import { pluginNames } from "../src/plugins/table.ts";
-import architectures from "./architectures.json";
+import { type Architecture, architectureNames, architectures } from "./architectures.ts";
 import { Refused } from "./arguments.mjs";
 import { bunExecutable } from "./bun-executable.mjs";
-import { type Architecture, compileNative } from "./native.ts";
+import { compileNative } from "./native.ts";
 import { defineTool, runTool } from "./tool.ts";
 
 const root = resolve(import.meta.dir, "..");
@@ -212,7 +212,7 @@ function loadingOrder(roots: readonly string[], imports: Imports): string[] {
   return order;
 }
 
-const architectureNames = Object.keys(architectures).join(", ");
+const names = architectureNames.join(", ");
 
 const tool = defineTool({
   name: "build",
@@ -223,14 +223,14 @@ const tool = defineTool({
       type: "string",
       value: "NAME",
       default: "x64",
-      about: `for this processor and C library: ${architectureNames}`,
+      about: `for this processor and C library: ${names}`,
     },
     out: { type: "string", value: "DIR", about: "where the program goes, instead of dist or its folder there" },
   },
   needs: "packages",
   begin({ values: { arch, out } }) {
     if (!Object.hasOwn(architectures, arch)) {
-      throw new Refused(`there is no build for ${arch}; --arch takes ${architectureNames}`);
+      throw new Refused(`there is no build for ${arch}; --arch takes ${names}`);
     }
     const architecture = arch as Architecture;
     return () => {

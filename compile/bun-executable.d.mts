@@ -1,4 +1,4 @@
-import type { Architecture } from "./native.ts";
+import type { Architecture } from "./architectures.ts";
 
 export function bunExecutable(architecture: Architecture): string;
 export function fetchBun(architecture: Architecture): void;

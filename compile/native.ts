@@ -5,9 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import architectures from "./architectures.json";
-
-export type Architecture = keyof typeof architectures;
+import { type Architecture, architectures } from "./architectures.ts";
 
 const sources = resolve(import.meta.dir, "../src/native");
 

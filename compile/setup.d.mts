@@ -3,3 +3,4 @@ export function orSay(work: () => number | void | Promise<number | void>): Promi
 /** The npm packages of a folder with a lockfile of its own. */
 export function installLocked(folder: string, ...flags: string[]): Promise<void>;
 export function say(text: string): void;
+export const DEFAULT_ARCHITECTURE: "x64";

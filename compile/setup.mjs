@@ -24,7 +24,8 @@ import { bunExecutable, fetchBun } from "./bun-executable.mjs";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const bun = join(root, "node_modules/.bin/bun");
-const DEFAULT_ARCHITECTURE = "x64";
+/** What `npm run build` builds, and the tests need. */
+export const DEFAULT_ARCHITECTURE = "x64";
 
 class Missing extends Error {}
 
@@ -225,6 +226,8 @@ export async function orSay(work) {
   }
 }
 
+const architectureNames = Object.keys(readJson("compile/architectures.json"));
+
 const tool = {
   name: "setup",
   call: "node compile/setup.mjs",
@@ -236,7 +239,11 @@ const tool = {
   all       npm and Debian packages, and builds unless that is done (the default)`,
   words: "[packages|tools|build|all]",
   options: {
-    arch: { type: "string", value: "NAME", about: "builds for this processor and C library: x64, arm64 or x64-musl" },
+    arch: {
+      type: "string",
+      value: "NAME",
+      about: `builds for this processor and C library: ${architectureNames.join(", ")}`,
+    },
   },
 };
 
@@ -244,9 +251,8 @@ async function main(argv) {
   const given = readArguments(tool, argv);
   if (given === undefined) return console.log(usage(tool));
   const { values: { arch }, positionals: [upTo, ...others] } = given;
-  const known = Object.keys(readJson("compile/architectures.json"));
-  if (arch !== undefined && !known.includes(arch)) {
-    throw new Refused(`there is no build for ${arch}; --arch takes ${known.join(", ")}`);
+  if (arch !== undefined && !architectureNames.includes(arch)) {
+    throw new Refused(`there is no build for ${arch}; --arch takes ${architectureNames.join(", ")}`);
   }
   const unknown = upTo === undefined || ["packages", "tools", "build", "all"].includes(upTo) ? others : [upTo];
   if (unknown.length > 0) throw new Refused(`Unexpected argument '${unknown[0]}'; --help says what there is`);

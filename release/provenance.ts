@@ -2,7 +2,7 @@
  * How the files were made (in-toto statement with a SLSA v1 predicate): from which sources, with which tools. It says what a
  * reader can repeat: the files are the same bytes when somebody builds them again.
  */
-import architectures from "../compile/architectures.json";
+import { architectures } from "../compile/architectures.ts";
 import type { CLibrary } from "./image/c-library.ts";
 import { npmPackages } from "./npm-packages.ts";
 import { output } from "./run.ts";
@@ -52,9 +52,9 @@ function npmSources() {
 
 /** What of Debian's is copied into the image. */
 function debianSources(libraries: readonly CLibrary[]) {
-  return libraries.map(({ architecture, version, sha256 }) => ({
+  return libraries.map(({ architecture, purl, sha256 }) => ({
     name: `libc6:${architecture}`,
-    uri: `pkg:deb/debian/libc6@${encodeURIComponent(version)}?arch=${architecture}`,
+    uri: purl,
     digest: { sha256 },
   }));
 }

@@ -5,28 +5,19 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import architectures from "../compile/architectures.json";
+import { type Architecture, architectureNames, architectures } from "../compile/architectures.ts";
 import { Refused } from "../compile/arguments.mjs";
-import { setUp } from "../compile/setup.mjs";
+import { DEFAULT_ARCHITECTURE, setUp } from "../compile/setup.mjs";
 import { defineTool, runTool } from "../compile/tool.ts";
 import { makeArchive } from "./archive.ts";
 import { makeLinksPackage, makeProgramPackage } from "./debian-packages.ts";
 import { type Edition, readEdition, root } from "./edition.ts";
-import { cLibrary } from "./image/c-library.ts";
-import { makeImage } from "./image/image.ts";
+import { imageContents, makeImage } from "./image/image.ts";
 import { linksPackages } from "./packages.ts";
 import { provenance } from "./provenance.ts";
 import { makeLinksRpm, makeProgramRpm } from "./rpm-packages.ts";
 import { billOfMaterials } from "./sbom.ts";
 import { digestsIn, sign, writeSums } from "./sums.ts";
-
-type Architecture = keyof typeof architectures;
-
-/** As Debian and RPM call them. Their distributions have glibc. */
-const packaged: Partial<Record<Architecture, { debian: string; rpm: string }>> = {
-  x64: { debian: "amd64", rpm: "x86_64" },
-  arm64: { debian: "arm64", rpm: "aarch64" },
-};
 
 function programOf(architecture: Architecture): string {
   return join(root, architectures[architecture].out, "patchbay");
@@ -61,25 +52,25 @@ function makeFiles(edition: Edition, fresh: string, key?: string): string[] {
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const tell = (path: string) => void names.push(basename(path));
-  for (const architecture of Object.keys(architectures) as Architecture[]) {
-    const program = programOf(architecture), called = packaged[architecture];
+  for (const architecture of architectureNames) {
+    const program = programOf(architecture), { distributions } = architectures[architecture];
     tell(makeArchive(program, architecture, edition, fresh));
-    if (called === undefined) continue;
-    tell(makeProgramPackage(program, called.debian, edition, work, fresh));
-    tell(makeProgramRpm(program, called.rpm, edition, work, fresh));
+    if (distributions === undefined) continue;
+    tell(makeProgramPackage(program, distributions.debian, edition, work, fresh));
+    tell(makeProgramRpm(program, distributions.rpm, edition, work, fresh));
   }
   for (const links of linksPackages) {
     tell(makeLinksPackage(links, edition, work, fresh));
     tell(makeLinksRpm(links, edition, work, fresh));
   }
-  const programs = { x64: programOf("x64"), arm64: programOf("arm64") };
-  tell(makeImage({ programs, version: edition.version, epoch: edition.epoch, out: fresh }));
+  const contents = imageContents(programOf);
+  tell(makeImage({ contents, version: edition.version, epoch: edition.epoch, out: fresh }));
   rmSync(work, { recursive: true });
   const write = (name: string, text: string) => {
     writeFileSync(join(fresh, name), text);
     tell(name);
   };
-  const ofImage = [cLibrary("x64"), cLibrary("arm64")];
+  const ofImage = contents.map(({ library }) => library);
   write(`patchbay-${edition.version}.cdx.json`, billOfMaterials(edition, ofImage));
   write(`patchbay-${edition.version}.intoto.json`, provenance(edition, digestsIn(fresh), ofImage));
   writeSums(fresh);
@@ -112,8 +103,10 @@ export const tool = defineTool({
     if (key !== undefined) requireKey(resolve(key));
     const edition = readEdition(), out = join(root, "dist/release");
     return async () => {
-      // The first is built already, with what the tests need.
-      for (const architecture of Object.keys(architectures).slice(1)) await setUp("build", architecture);
+      for (const architecture of architectureNames) {
+        // The default is built already, with what the tests need.
+        if (architecture !== DEFAULT_ARCHITECTURE) await setUp("build", architecture);
+      }
       for (const name of makeRelease(edition, out, key && resolve(key))) console.log(name);
       console.log(`${out}${key === undefined ? ": not signed, --key says with what" : ": signed"}`);
     };

@@ -32,7 +32,7 @@ export function billOfMaterials(edition: Edition, ofImage: readonly CLibrary[]):
     ...licence === undefined ? {} : { licenses: [{ expression: licence }] },
     hashes: [{ alg: "SHA-512", content: sha512 }],
   }));
-  const beside = ofImage.map(({ architecture, version, sha256 }) => ({
+  const beside = ofImage.map(({ architecture, version, purl, sha256 }) => ({
     type: "library",
     "bom-ref": `image:libc6:${architecture}`,
     name: "libc6",
@@ -40,7 +40,7 @@ export function billOfMaterials(edition: Edition, ofImage: readonly CLibrary[]):
     scope: "optional",
     description: "in the container image alone",
     licenses: [{ expression: "LGPL-2.1-or-later" }],
-    purl: `pkg:deb/debian/libc6@${encodeURIComponent(version)}?arch=${architecture}`,
+    purl,
     hashes: [{ alg: "SHA-256", content: sha256 }],
   }));
   const [bun, ...libraries] = inside.map((one) => one["bom-ref"]);

@@ -1,31 +1,39 @@
 /**
  * Makes the container image: the layout of the Open Container Initiative (image-spec 1.0) in a tar
- * archive, for both processors. No engine and no daemon has a part in it, and the same inputs give the same bytes.
+ * archive, for each processor that packages are for. No engine and no daemon has a part in it, and the same inputs give the same bytes.
  *
  * It contains the program, the parts of the C library that it needs, `pause`, and their licences: no shell.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json";
+import {
+  type Architecture,
+  architectureNames,
+  architectures,
+  type Distributions,
+} from "../../compile/architectures.ts";
 import { compileNative } from "../../compile/native.ts";
 import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
 import { root } from "../edition.ts";
 import { programLicence, thirdParties } from "../licences.ts";
-import { cLibrary, type ImageArchitecture } from "./c-library.ts";
-
-/** Go's names, which images use. */
-const platforms = {
-  x64: { architecture: "amd64", os: "linux" },
-  arm64: { architecture: "arm64", os: "linux", variant: "v8" },
-} as const satisfies Record<ImageArchitecture, object>;
+import { type CLibrary, cLibrary } from "./c-library.ts";
 
 /** Where the manifests of release/image mount the host's directory. */
 export const DEFAULT_DIRECTORY = "/host/opt/cni/bin";
 /** The name by which engines know it after an import; release/image/*.yaml have the same. */
 export const NAME = "localhost/patchbay";
 
+/** What the image has for a processor. */
+interface Contents {
+  architecture: Architecture;
+  platform: Distributions["image"];
+  program: string;
+  library: CLibrary;
+}
+
 export interface Wanted {
-  programs: Record<ImageArchitecture, string>;
+  contents: readonly Contents[];
   version: string;
   /** Of all files and of the image, in seconds since 1970. */
   epoch: number;
@@ -34,8 +42,18 @@ export interface Wanted {
   compile?: typeof compileNative;
 }
 
+/** For each processor that packages are for. */
+export function imageContents(programOf: (architecture: Architecture) => string): Contents[] {
+  return architectureNames.flatMap((architecture) => {
+    const { distributions } = architectures[architecture];
+    if (distributions === undefined) return [];
+    const { image: platform } = distributions, library = cLibrary(distributions);
+    return [{ architecture, platform, program: programOf(architecture), library }];
+  });
+}
+
 /** Returns the path of the archive. */
-export function makeImage({ programs, version, epoch, out, compile = compileNative }: Wanted): string {
+export function makeImage({ contents, version, epoch, out, compile = compileNative }: Wanted): string {
   const blobs = new Map<string, Uint8Array>();
   const add = (mediaType: string, content: Uint8Array | object) => {
     const bytes = content instanceof Uint8Array ? content : Buffer.from(JSON.stringify(content));
@@ -44,19 +62,19 @@ export function makeImage({ programs, version, epoch, out, compile = compileNati
     return { mediaType, digest, size: bytes.length };
   };
   const facts = { version, created: new Date(epoch * 1000).toISOString().replace(".000Z", "Z") };
-  const manifests = (Object.keys(platforms) as ImageArchitecture[]).map((architecture) => {
-    const files = [...own(programs[architecture], compile("pause", architecture)), ...cLibrary(architecture).files];
+  const manifests = contents.map(({ architecture, platform, program, library }) => {
+    const files = [...own(program, compile("pause", architecture)), ...library.files];
     const layer = tarOf(withDirectories(files), epoch);
     const annotations = describe(facts);
     return {
       ...add("application/vnd.oci.image.manifest.v1+json", {
         schemaVersion: 2,
         mediaType: "application/vnd.oci.image.manifest.v1+json",
-        config: add("application/vnd.oci.image.config.v1+json", configOf(architecture, layer, annotations)),
+        config: add("application/vnd.oci.image.config.v1+json", configOf(platform, layer, annotations)),
         layers: [add("application/vnd.oci.image.layer.v1.tar+gzip", Bun.gzipSync(layer as Uint8Array<ArrayBuffer>))],
         annotations,
       }),
-      platform: platforms[architecture],
+      platform: ofLinux(platform),
     };
   });
   const index = add("application/vnd.oci.image.index.v1+json", indexOf(manifests, describe(facts)));
@@ -93,11 +111,15 @@ function describe({ version, created }: Facts): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [`org.opencontainers.image.${key}`, value]));
 }
 
-function configOf(architecture: ImageArchitecture, layer: Uint8Array, labels: Record<string, string>): object {
+function ofLinux({ architecture, variant }: Distributions["image"]): object {
+  return { architecture, os: "linux", variant };
+}
+
+function configOf(platform: Distributions["image"], layer: Uint8Array, labels: Record<string, string>): object {
   const created = labels["org.opencontainers.image.created"];
   return {
     created,
-    ...platforms[architecture],
+    ...ofLinux(platform),
     config: {
       User: "0:0",
       Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],

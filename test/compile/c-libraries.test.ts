@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import architectures from "../../compile/architectures.json";
+import { architectures } from "../../compile/architectures.ts";
 import { needs } from "../support/needs.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 

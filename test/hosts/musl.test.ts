@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import architectures from "../../compile/architectures.json";
+import { architectures } from "../../compile/architectures.ts";
 import { bunExecutable } from "../../compile/bun-executable.mjs";
 import { withoutFirstCode } from "../support/without-first-code.ts";
 import { muslRoot } from "./roots.ts";

@@ -2,9 +2,11 @@
  * Root directories of other hosts than this one: other releases of Debian, and one with musl in the place of glibc. Fetched
  * once into `.cache`, with apt-get and npm; run by itself, this file fetches all of them.
  */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { bunExecutable, fetchBun } from "../../compile/bun-executable.mjs";
+import { madeOnce } from "../../compile/made-once.ts";
+import { privateApt } from "../../compile/private-apt.ts";
 import { run } from "../vm/kernel.ts";
 import { makeFolders, unpackArchive, unpackPackages } from "../vm/unpacked-packages.ts";
 
@@ -30,7 +32,7 @@ export function debianPodman5(): string {
 }
 
 function withPackages(name: string, release: Release, packages: readonly string[]): string {
-  return once(name, (unfinished) => {
+  return madeOnce(join(cache, name), (unfinished) => {
     const directory = aptDirectory(name), options = aptOptions(directory, release);
     unpackPackages({ options, cache: join(directory, "cache"), packages }, unfinished);
     if (!existsSync(join(unfinished, "bin/sh"))) symlinkSync("dash", join(unfinished, "bin/sh"));
@@ -42,26 +44,8 @@ function aptDirectory(name: string): string {
   return join(cache, `apt-${name}`);
 }
 
-/** Makes the directory, or leaves nothing. */
-function once(name: string, make: (unfinished: string) => void): string {
-  const directory = join(cache, name), unfinished = join(cache, `${name}.${process.pid}`);
-  if (existsSync(directory)) return directory;
-  mkdirSync(unfinished, { recursive: true });
-  try {
-    make(unfinished);
-    renameSync(unfinished, directory);
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true });
-  }
-  return directory;
-}
-
 /** For lists and packages of that release, from where this machine has its own. */
 function aptOptions(directory: string, release: Release): string[] {
-  const sources = join(directory, "sources.list");
-  for (const part of ["state/lists/partial", "cache/archives/partial"]) {
-    mkdirSync(join(directory, part), { recursive: true });
-  }
   const targets = Bun.spawnSync([
     "apt-get",
     "indextargets",
@@ -73,17 +57,10 @@ function aptOptions(directory: string, release: Release): string[] {
   const own = [...new Set(places.filter(([one]) => one === OWN_RELEASE).map(([, place]) => place!))];
   if (own.length === 0) throw new Error(`apt-get has no source of packages for ${OWN_RELEASE}, as Debian 12 has`);
   const signed = existsSync(KEYS) ? `[signed-by=${KEYS}] ` : "";
+  const sources = join(directory, "sources.list");
+  mkdirSync(directory, { recursive: true });
   writeFileSync(sources, own.map((place) => `deb ${signed}${place} ${release} main\n`).join(""));
-  writeFileSync(join(directory, "status"), "");
-  const settings = {
-    "APT::Sandbox::User": "root",
-    "Dir::State": join(directory, "state"),
-    "Dir::State::status": join(directory, "status"),
-    "Dir::Cache": join(directory, "cache"),
-    "Dir::Etc::sourcelist": sources,
-    "Dir::Etc::sourceparts": "-",
-  };
-  return ["-qq", ...Object.entries(settings).flatMap(([key, value]) => ["-o", `${key}=${value}`])];
+  return privateApt({ folder: directory, sources });
 }
 
 const MUSL_RELEASE = "trixie";
@@ -95,7 +72,7 @@ const COMPILERS = ["libstdc++-14-dev", "libgcc-14-dev"];
  * linked from Debian's archive, where they are not bound to a C library yet.
  */
 export function muslRoot(bun: string): string {
-  return once("musl", (unfinished) => {
+  return madeOnce(join(cache, "musl"), (unfinished) => {
     const options = aptOptions(aptDirectory("musl"), MUSL_RELEASE), archives = `${unfinished}.archives`;
     mkdirSync(archives, { recursive: true });
     try {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
-import { makeImage, NAME } from "../../release/image/image.ts";
+import { imageContents, makeImage, NAME } from "../../release/image/image.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { Containerd } from "../support/engines/containerd.ts";
 import { EngineMachine, PLUGINS, PROGRAM } from "../support/engines/engine-machine.ts";
@@ -36,8 +36,8 @@ beforeAll(async () => {
   builds = mkdtempSync(`${tmpdir()}/image-`);
   writeOtherBuild(`${builds}/patchbay`, 1);
   archive = makeImage({
-    // What is for arm64 does not run here.
-    programs: { x64: PATCHBAY, arm64: import.meta.path },
+    // What is for other processors does not run here.
+    contents: imageContents((architecture) => architecture === "x64" ? PATCHBAY : import.meta.path),
     compile: (name) => compileNative(name, "x64"),
     version: VERSION,
     epoch: 1_700_000_000,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
-import { makeImage } from "../../release/image/image.ts";
+import { imageContents, makeImage } from "../../release/image/image.ts";
 import { programLicence, thirdParties } from "../../release/licences.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
@@ -21,7 +21,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 function make(out: string): string {
   return makeImage({
-    programs: { x64: short, arm64: short },
+    contents: imageContents(() => short),
     version: VERSION,
     epoch: EPOCH,
     out: `${directory}/${out}`,

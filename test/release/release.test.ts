@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "nod
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json";
+import { architectureNames, architectures } from "../../compile/architectures.ts";
 import { SIGNATURE, SIGNED_FOR, SUMS } from "../../release/sums.ts";
 import { needs } from "../support/needs.ts";
 
@@ -44,12 +45,13 @@ test("two clones in different directories, with different environments, give the
   expect(readFileSync(join(other, SIGNATURE), "utf8")).toBe(readFileSync(join(one, SIGNATURE), "utf8"));
 
   const { version } = manifest;
+  const packaged = Object.values(architectures).flatMap(({ distributions }) => distributions ?? []);
   expect(readdirSync(one).sort()).toEqual([
     SUMS,
     SIGNATURE,
-    ...["arm64", "x64-musl", "x64"].map((name) => `patchbay-${version}-linux-${name}.tar.gz`),
-    ...["aarch64", "x86_64"].map((name) => `patchbay-${version}-1.${name}.rpm`),
-    ...["amd64", "arm64"].map((name) => `patchbay_${version}_${name}.deb`),
+    ...architectureNames.map((name) => `patchbay-${version}-linux-${name}.tar.gz`),
+    ...packaged.map(({ rpm }) => `patchbay-${version}-1.${rpm}.rpm`),
+    ...packaged.map(({ debian }) => `patchbay_${version}_${debian}.deb`),
     ...["cni", "opt-cni"].flatMap((name) => [
       `patchbay-${name}_${version}_all.deb`,
       `patchbay-${name}-${version}-1.noarch.rpm`,

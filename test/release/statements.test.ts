@@ -17,7 +17,8 @@ let directory: string;
 beforeAll(() => void (directory = mkdtempSync(join(tmpdir(), "release-"))));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const ofImage = [{ architecture: "amd64", version: "2.36-9+deb12u10", sha256: "0".repeat(64), files: [] }];
+const purl = "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64";
+const ofImage = [{ architecture: "amd64", version: "2.36-9+deb12u10", purl, sha256: "0".repeat(64), files: [] }];
 const edition = { ...readEdition(), version: "9.8.7", epoch: 1_700_000_000 };
 
 function run(words: string[], stdin = ""): { code: number; output: string } {
@@ -96,7 +97,7 @@ test("the provenance's digests are the files', and it names sources, tools and w
   const find = (name: string) => resolvedDependencies.find((one: { name: string }) => one.name === name);
   expect(find("patchbay").digest.gitCommit).toBe(edition.commit);
   expect(find("@oven/bun-linux-x64").digest.sha512).toMatch(/^[0-9a-f]{128}$/);
-  expect(find("libc6:amd64").uri).toBe("pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64");
+  expect(find("libc6:amd64").uri).toBe(purl);
   expect(find("x86_64-linux-gnu-gcc").annotations.version).toContain("gcc");
 });
 

@@ -1,6 +1,7 @@
 /** The processors of the tests' virtual machine: what Debian, qemu and the kernel call each, and what they need. */
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import rows from "../../compile/architectures.json";
+import { privateApt, quietAsRoot } from "../../compile/private-apt.ts";
 
 export interface Processor {
   /** As Debian's packages have it. */
@@ -14,14 +15,14 @@ export interface Processor {
 
 export const processors = {
   x64: {
-    debian: "amd64",
+    debian: rows.x64.distributions.debian,
     qemu: "qemu-system-x86_64",
     qemuPackage: "qemu-system-x86",
     qemuMachine: ["-cpu", "max"],
     console: "ttyS0",
   },
   arm64: {
-    debian: "arm64",
+    debian: rows.arm64.distributions.debian,
     qemu: "qemu-system-aarch64",
     qemuPackage: "qemu-system-arm",
     // Not "max": qemu would compute signatures of pointers, which takes most of the time.
@@ -39,20 +40,7 @@ export function isOwn(name: ProcessorName): boolean {
 
 /** Options for apt-get and apt-cache: for another processor, lists and packages of their own below `cache`. */
 export function aptOptions(name: ProcessorName, cache: string): string[] {
-  const asRoot = ["-qq", "-o", "APT::Sandbox::User=root"];
-  if (isOwn(name)) return asRoot;
-  const { debian } = processors[name], directory = join(cache, `apt-${debian}`);
-  for (const part of ["state/lists/partial", "cache/archives/partial"]) {
-    mkdirSync(join(directory, part), { recursive: true });
-  }
-  const nothingInstalled = join(directory, "status");
-  writeFileSync(nothingInstalled, "");
-  const settings = {
-    "APT::Architecture": debian,
-    "APT::Architectures::": debian,
-    "Dir::State": join(directory, "state"),
-    "Dir::State::status": nothingInstalled,
-    "Dir::Cache": join(directory, "cache"),
-  };
-  return [...asRoot, ...Object.entries(settings).flatMap(([key, value]) => ["-o", `${key}=${value}`])];
+  if (isOwn(name)) return quietAsRoot();
+  const { debian } = processors[name];
+  return privateApt({ folder: join(cache, `apt-${debian}`), architecture: debian });
 }

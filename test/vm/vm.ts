@@ -7,7 +7,7 @@ import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { matching, testFiles } from "../runner/test-files.ts";
 import { readJUnit, type TestCase } from "../runner/junit.ts";
-import architectures from "../../compile/architectures.json";
+import { architectures } from "../../compile/architectures.ts";
 import { bunExecutable } from "../../compile/bun-executable.mjs";
 import { debianRoot } from "./debian-root.ts";
 import { fetchKernel, findKernel } from "./kernel.ts";
