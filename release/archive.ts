@@ -6,7 +6,7 @@ import { dhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
 import { residentUnits } from "../src/runtime/cli/resident-units.ts";
 import { markedUnitFiles } from "../src/runtime/cli/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
-import type { Edition } from "./edition.ts";
+import type { Making } from "./edition.ts";
 import { bytesOf, type File, modeOf } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
 import { tarOf, withDirectories } from "./tar.ts";
@@ -47,8 +47,8 @@ for name in $names; do
 done
 `;
 
-/** Answers the path of the archive. */
-export function makeArchive(program: string, label: string, edition: Edition, out: string): string {
+/** Returns the path of the archive. */
+export function makeArchive(program: string, label: string, { edition, out }: Making): string {
   const name = `patchbay-${edition.version}-linux-${label}`;
   const entries: File[] = [
     { path: "patchbay", copyOf: program, isExecutable: true },
@@ -56,7 +56,7 @@ export function makeArchive(program: string, label: string, edition: Edition, ou
     { path: "LICENSE", text: fileOfCheckout("LICENSE") },
     { path: "CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
     ...licenceEntries("licences/"),
-    ...manEntries(edition, places, false),
+    ...manEntries(edition, places),
     ...completionEntries(places),
     // As `install` writes them, so that it knows them on a host to which they were copied.
     ...[residentUnits, dhcpUnits].flatMap((units) => markedUnitFiles(units, "/opt/cni/bin/patchbay"))

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { completionScript } from "../src/runtime/cli/commands/completion.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
 import { type Edition, root } from "./edition.ts";
-import { type File, gzip } from "./files.ts";
+import type { File } from "./files.ts";
 import { manPages } from "./man/pages.ts";
 
 /** Directories, each with a slash at its end. */
@@ -22,11 +22,11 @@ export const commonPlaces = {
   fish: "usr/share/fish/vendor_completions.d/",
 };
 
-export function manEntries({ epoch }: Edition, { man }: Places, isCompressed: boolean): File[] {
-  return manPages(epoch).map(({ name, text }) => {
-    const path = `${man(name.slice(name.lastIndexOf(".") + 1))}${name}`;
-    return isCompressed ? { path: `${path}.gz`, bytes: gzip(text) } : { path, text };
-  });
+export function manEntries({ epoch }: Edition, { man }: Places): File[] {
+  return manPages(epoch).map(({ name, text }) => ({
+    path: `${man(name.slice(name.lastIndexOf(".") + 1))}${name}`,
+    text,
+  }));
 }
 
 export function completionEntries({ bash, zsh, fish }: Places): File[] {

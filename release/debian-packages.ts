@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout } from "./contents.ts";
-import { changesOf, type Edition } from "./edition.ts";
-import { bytesOf, type Entry, type File, gzip, isFile, writeEntries } from "./files.ts";
+import { changesOf, type Edition, type Making } from "./edition.ts";
+import { bytesOf, compressed, type Entry, type File, isFile, writeEntries } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
 import {
   linkEntries,
@@ -22,6 +22,8 @@ interface Package {
   summary: string;
   about: string;
   entries: Entry[];
+  /** The file of Debian's own changelog: with a name of its own beside that of the program. */
+  packagingLog: string;
   scripts: Record<string, string>;
 }
 
@@ -34,14 +36,9 @@ const places: PackagePlaces = {
 const own = (name: string) => fileOfCheckout(`release/debian/${name}`);
 const directories = linksPackages.map(({ directory }) => directory.debian);
 
-/** Answers the path of the package, as the next does. */
-export function makeProgramPackage(
-  program: string,
-  architecture: string,
-  edition: Edition,
-  work: string,
-  out: string,
-): string {
+/** Returns the path of the package, as the next does. */
+export function makeProgramPackage(program: string, architecture: string, making: Making): string {
+  const { edition } = making;
   const one: Package = {
     name: "patchbay",
     architecture,
@@ -62,24 +59,25 @@ export function makeProgramPackage(
     entries: [
       ...programEntries(program, edition, places),
       ...licenceEntries("usr/share/doc/patchbay/"),
-      { path: "usr/share/doc/patchbay/changelog.gz", bytes: gzip(`${changesOf(edition.version)}\n`) },
+      compressed({ path: "usr/share/doc/patchbay/changelog", text: `${changesOf(edition.version)}\n` }),
     ],
+    packagingLog: "changelog.Debian",
     scripts: {
       postinst: own("patchbay.postinst"),
       prerm: script("release/debian/patchbay.prerm", { name: "patchbay", directories }),
       postrm: own("patchbay.postrm"),
     },
   };
-  return build(one, "changelog.Debian.gz", edition, work, out);
+  return build(one, making);
 }
 
-export function makeLinksPackage(links: LinksPackage, edition: Edition, work: string, out: string): string {
+export function makeLinksPackage(links: LinksPackage, making: Making): string {
   const { name, replaced, provided, directory: { debian: directory } } = links;
   const one: Package = {
     name,
     architecture: "all",
     control: {
-      Depends: `patchbay (= ${edition.packageVersion})`,
+      Depends: `patchbay (= ${making.edition.packageVersion})`,
       Provides: provided.map(({ name, version }) => `${name} (= ${version})`).join(", "),
       Conflicts: replaced,
       Replaces: replaced,
@@ -88,15 +86,16 @@ export function makeLinksPackage(links: LinksPackage, edition: Edition, work: st
     about: ` Links in /${directory} by which container engines call Patchbay, in the
  place of the plugins of ${replaced}.`,
     entries: linkEntries(links, directory, places),
+    packagingLog: "changelog",
     scripts: { prerm: script("release/debian/links.prerm", { name, directories: [directory], replaced }) },
   };
-  return build(one, "changelog.gz", edition, work, out);
+  return build(one, making);
 }
 
-function build(one: Package, changelog: string, edition: Edition, work: string, out: string): string {
+function build(one: Package, { edition, work, out }: Making): string {
   const { name, architecture, entries, scripts } = one;
   const tree = join(work, `${name}_${architecture}`);
-  const contents = [...entries, ...documentsOf(name, changelog, edition)];
+  const contents = [...entries, ...documentsOf(one, edition)];
   writeEntries(tree, [
     ...contents,
     { path: "DEBIAN/control", text: controlOf(one, edition, sizeOf(contents)) },
@@ -111,13 +110,13 @@ function build(one: Package, changelog: string, edition: Edition, work: string, 
 }
 
 /** Debian Policy 12.5 and 12.7, and what lintian may find. */
-function documentsOf(name: string, changelog: string, edition: Edition): Entry[] {
+function documentsOf({ name, packagingLog }: Package, edition: Edition): Entry[] {
   const date = new Date(edition.epoch * 1000).toUTCString().replace("GMT", "+0000");
   const log =
     `${name} (${edition.packageVersion}) stable; urgency=medium\n\n  * Release ${edition.packageVersion}.\n\n` +
     ` -- ${edition.maintainer}  ${date}\n`;
   return [
-    { path: `usr/share/doc/${name}/${changelog}`, bytes: gzip(log) },
+    compressed({ path: `usr/share/doc/${name}/${packagingLog}`, text: log }),
     { path: `usr/share/doc/${name}/copyright`, text: own("copyright") },
     { path: `usr/share/lintian/overrides/${name}`, text: own(`${name}.lintian-overrides`) },
   ];

@@ -18,6 +18,15 @@ export interface Edition {
   maintainer: string;
 }
 
+/** What each file of a release is made with. */
+export interface Making {
+  edition: Edition;
+  /** A folder for what is made on the way. */
+  work: string;
+  /** The folder of the release. */
+  out: string;
+}
+
 export function readEdition(): Edition {
   const commit = output(["git", "rev-parse", "HEAD"], root).trim();
   const changed = output(["git", "status", "--porcelain", "--untracked-files=normal"], root).trim();

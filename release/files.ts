@@ -59,7 +59,7 @@ function settle(folder: string, epoch: number): void {
   lutimesSync(folder, epoch, epoch);
 }
 
-/** Compressed as gzip(1) does without a name and a time. */
-export function gzip(text: string): Uint8Array {
-  return Bun.gzipSync(new TextEncoder().encode(text), { level: 9 });
+/** As gzip(1) does it without a name and a time. */
+export function compressed(file: File): File {
+  return { path: `${file.path}.gz`, bytes: Bun.gzipSync(bytesOf(file) as Uint8Array<ArrayBuffer>, { level: 9 }) };
 }

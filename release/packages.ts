@@ -12,7 +12,7 @@ import { residentUnits } from "../src/runtime/cli/resident-units.ts";
 import { unitFiles } from "../src/runtime/cli/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
 import type { Edition } from "./edition.ts";
-import type { Entry, Link } from "./files.ts";
+import { compressed, type Entry, type Link } from "./files.ts";
 
 export const PROGRAM = "usr/lib/patchbay/patchbay";
 
@@ -71,7 +71,7 @@ export function programEntries(program: string, edition: Edition, places: Packag
   return [
     { path: PROGRAM, copyOf: program, isExecutable: true },
     ...PROGRAM_NAMES.map((name) => ({ path: `usr/bin/${name}`, leadsTo: relative("usr/bin", PROGRAM) })),
-    ...manEntries(edition, places, true),
+    ...manEntries(edition, places).map(compressed),
     ...completionEntries(places),
     ...[residentUnits, packagedDhcpUnits].flatMap((units) => unitFiles(units, `/${PROGRAM}`))
       .map(({ name, text }) => ({ path: `${places.units}${name}`, text })),

@@ -23,7 +23,7 @@ function programOf(architecture: Architecture): string {
   return join(root, architectures[architecture].out, "patchbay");
 }
 
-/** Answers the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
+/** Returns the names of the files, in the order in which they were made. What was in `out` stays until all of them are there. */
 export function makeRelease(edition: Edition, out: string, key?: string): string[] {
   removeUnfinished(out);
   const fresh = `${out}.new-${process.pid}`;
@@ -49,19 +49,20 @@ function removeUnfinished(out: string): void {
 
 function makeFiles(edition: Edition, fresh: string, key?: string): string[] {
   const work = join(fresh, ".work"), names: string[] = [];
+  const making = { edition, work, out: fresh };
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const tell = (path: string) => void names.push(basename(path));
   for (const architecture of architectureNames) {
     const program = programOf(architecture), { distributions } = architectures[architecture];
-    tell(makeArchive(program, architecture, edition, fresh));
+    tell(makeArchive(program, architecture, making));
     if (distributions === undefined) continue;
-    tell(makeProgramPackage(program, distributions.debian, edition, work, fresh));
-    tell(makeProgramRpm(program, distributions.rpm, edition, work, fresh));
+    tell(makeProgramPackage(program, distributions.debian, making));
+    tell(makeProgramRpm(program, distributions.rpm, making));
   }
   for (const links of linksPackages) {
-    tell(makeLinksPackage(links, edition, work, fresh));
-    tell(makeLinksRpm(links, edition, work, fresh));
+    tell(makeLinksPackage(links, making));
+    tell(makeLinksRpm(links, making));
   }
   const contents = imageContents(programOf);
   tell(makeImage({ contents, version: edition.version, epoch: edition.epoch, out: fresh }));
@@ -100,8 +101,8 @@ export const tool = defineTool({
   },
   needs: "all",
   begin({ values: { key } }) {
-    if (key !== undefined) requireKey(resolve(key));
     const edition = readEdition(), out = join(root, "dist/release");
+    if (key !== undefined) requireKey(resolve(key));
     return async () => {
       for (const architecture of architectureNames) {
         // The default is built already, with what the tests need.

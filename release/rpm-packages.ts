@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout } from "./contents.ts";
-import type { Edition } from "./edition.ts";
+import type { Edition, Making } from "./edition.ts";
 import { type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries, programLicence } from "./licences.ts";
 import {
@@ -32,14 +32,8 @@ interface Package {
   scriptlets: string;
 }
 
-/** Answers the path of the package, as the next does. */
-export function makeProgramRpm(
-  program: string,
-  architecture: string,
-  edition: Edition,
-  work: string,
-  out: string,
-): string {
+/** Returns the path of the package, as the next does. */
+export function makeProgramRpm(program: string, architecture: string, making: Making): string {
   const one: Package = {
     name: "patchbay",
     architecture,
@@ -49,7 +43,7 @@ export function makeProgramRpm(
 is called by, and a runtime that attaches containers to whole networks. The
 plugins are in patchbay-cni and patchbay-opt-cni.`,
     entries: [
-      ...programEntries(program, edition, places),
+      ...programEntries(program, making.edition, places),
       { path: "usr/share/licenses/patchbay/LICENSE", text: fileOfCheckout("LICENSE") },
       ...licenceEntries("usr/share/licenses/patchbay/"),
       { path: "usr/share/doc/patchbay/CHANGELOG.md", text: fileOfCheckout("CHANGELOG.md") },
@@ -59,17 +53,17 @@ plugins are in patchbay-cni and patchbay-opt-cni.`,
       directories: linksPackages.map(({ directory }) => directory.rpm),
     }),
   };
-  return build(one, edition, work, out);
+  return build(one, making);
 }
 
-export function makeLinksRpm(links: LinksPackage, edition: Edition, work: string, out: string): string {
+export function makeLinksRpm(links: LinksPackage, making: Making): string {
   const { name, replaced, provided, directory: { rpm: directory } } = links;
   const one: Package = {
     name,
     architecture: "noarch",
     licence: manifest.license,
     tags: [
-      `Requires: patchbay = ${edition.packageVersion}`,
+      `Requires: patchbay = ${making.edition.packageVersion}`,
       ...provided.map(({ name, version }) => `Provides: ${name} = ${version}`),
       `Conflicts: ${replaced}`,
     ],
@@ -78,10 +72,10 @@ place of the plugins of ${replaced}.`,
     entries: linkEntries(links, directory, places),
     scriptlets: script("release/rpm/links.scriptlets", { name, directories: [directory] }),
   };
-  return build(one, edition, work, out);
+  return build(one, making);
 }
 
-function build(one: Package, edition: Edition, work: string, out: string): string {
+function build(one: Package, { edition, work, out }: Making): string {
   const top = join(work, `rpm-${one.name}-${one.architecture}`);
   writeEntries(join(top, "tree"), one.entries, edition.epoch);
   mkdirSync(join(top, "made"));

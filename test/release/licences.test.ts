@@ -85,10 +85,10 @@ test("archives and packages carry it", () => {
   const out = join(directory, "out"), work = join(directory, "work"), program = join(directory, "program");
   for (const folder of [out, work]) mkdirSync(folder);
   writeFileSync(program, "#!/bin/false\n");
-  const edition = readEdition();
-  const archive = makeArchive(program, "x64", edition, out);
-  const debian = makeProgramPackage(program, "amd64", edition, work, out);
-  const rpm = makeProgramRpm(program, "x86_64", edition, work, out);
+  const making = { edition: readEdition(), work, out };
+  const archive = makeArchive(program, "x64", making);
+  const debian = makeProgramPackage(program, "amd64", making);
+  const rpm = makeProgramRpm(program, "x86_64", making);
   const shell = (script: string) => {
     const { exitCode, stdout, stderr } = Bun.spawnSync(["bash", "-o", "pipefail", "-c", script], { cwd: out });
     expect([exitCode, stderr.toString()]).toEqual([0, ""]);

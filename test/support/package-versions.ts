@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Edition, readEdition } from "../../release/edition.ts";
+import { type Making, readEdition } from "../../release/edition.ts";
 import { type LinksPackage, linksPackages } from "../../release/packages.ts";
 import { writeOtherBuild } from "./other-build.ts";
 import { PATCHBAY } from "./plugins.ts";
@@ -20,18 +20,18 @@ export interface PackageVersions extends Disposable {
 
 interface Makers {
   architecture: string;
-  makeProgram(program: string, architecture: string, edition: Edition, work: string, out: string): string;
-  makeLinks(links: LinksPackage, edition: Edition, work: string, out: string): string;
+  makeProgram(program: string, architecture: string, making: Making): string;
+  makeLinks(links: LinksPackage, making: Making): string;
 }
 
 export function makePackageVersions({ architecture, makeProgram, makeLinks }: Makers): PackageVersions {
   const directory = mkdtempSync(join(tmpdir(), "packages-"));
   const make = (program: string, packageVersion: string): Packages => {
     const edition = { ...readEdition(), packageVersion };
-    const [out, work] = [join(directory, packageVersion), join(directory, "work")] as const;
-    for (const folder of [out, work]) mkdirSync(folder, { recursive: true });
-    const links = linksPackages.map((each) => makeLinks(each, edition, work, out)) as [string, string];
-    return [makeProgram(program, architecture, edition, work, out), ...links];
+    const making = { edition, work: join(directory, "work"), out: join(directory, packageVersion) };
+    for (const folder of [making.work, making.out]) mkdirSync(folder, { recursive: true });
+    const links = linksPackages.map((each) => makeLinks(each, making)) as [string, string];
+    return [makeProgram(program, architecture, making), ...links];
   };
   return {
     older: make(writeOtherBuild(join(directory, "older"), 7), OLDER),
