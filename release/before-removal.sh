@@ -14,10 +14,10 @@ before_removal() {
 	refusal= failure= is_allowed= is_final=
 	for directory in "$@"; do
 		status=0
-		said=$($limit /PROGRAM install --uninstall --dry-run $more "/$directory" 2>&1) || status=$?
+		said=$($limit /@PROGRAM@ install --uninstall --dry-run $more "/$directory" 2>&1) || status=$?
 		case $status in
 		0) is_allowed=yes ;;
-		REFUSED)
+		@REFUSED@)
 			refusal=$said
 			# Its links are called as long as they are there, whatever other directories have.
 			! leads_here "/$directory" || is_final=yes
@@ -37,7 +37,7 @@ before_removal() {
 # Whether links in the directory lead to this package's program.
 leads_here() {
 	for link in "$1"/*; do
-		! [ "$link" -ef /PROGRAM ] || return 0
+		! [ "$link" -ef /@PROGRAM@ ] || return 0
 	done
 	return 1
 }

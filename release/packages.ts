@@ -56,15 +56,29 @@ export const linksPackages: readonly LinksPackage[] = [
   },
 ];
 
+interface Scripted {
+  name: string;
+  directories: readonly string[];
+  replaced?: string;
+}
+
 /** A script of a package that a package manager runs, with what all of them share. */
-export function script(
-  path: string,
-  { name, directories, replaced = "" }: { name: string; directories: readonly string[]; replaced?: string },
-): string {
-  const shared = fileOfCheckout("release/before-removal.sh").trimEnd();
-  return fileOfCheckout(path).replace("BEFORE_REMOVAL", shared).replaceAll("PROGRAM", PROGRAM)
-    .replaceAll("REFUSED", String(REFUSED)).replaceAll("DIRECTORIES", directories.join(" "))
-    .replaceAll("REPLACED", replaced).replaceAll("NAME", name);
+export function script(path: string, { name, directories, replaced }: Scripted): string {
+  return filled(path, {
+    BEFORE_REMOVAL: filled("release/before-removal.sh", { PROGRAM, REFUSED: String(REFUSED) }).trimEnd(),
+    NAME: name,
+    DIRECTORIES: directories.join(" "),
+    REPLACED: replaced,
+  });
+}
+
+/** The text of a file, with values in the place of its marks, such as `@NAME@`. */
+function filled(path: string, values: Readonly<Record<string, string | undefined>>): string {
+  return fileOfCheckout(path).replaceAll(/@([A-Z_]+)@/g, (mark, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`${path} has the mark ${mark}, and release/packages.ts no value for it`);
+    return value;
+  });
 }
 
 export function programEntries(program: string, edition: Edition, places: PackagePlaces): Entry[] {

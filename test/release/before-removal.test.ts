@@ -69,6 +69,15 @@ test.each<[string, string, Place[], number]>([
   }
 });
 
+test("values are taken as they are, and a mark without one is an error", () => {
+  expect(script(ofLinks, { name: "$&", directories: ["$$"], replaced: "$`" })).toContain(
+    'before_removal $& "$more" $$\n',
+  );
+  expect(() => script(ofLinks, { name: "patchbay-cni", directories: [] })).toThrow(
+    `${ofLinks} has the mark @REPLACED@`,
+  );
+});
+
 test("only Go's package, and the variable, say that Go's plugins come", () => {
   const isReplaced = (args: string[], env?: Record<string, string>) =>
     asked(ofLinks, args, [held], env).map(({ said }) => said.includes("--replaced\n"));
