@@ -15,6 +15,7 @@ export interface Edition {
   epoch: number;
   /** Of the sources; with `-dirty` behind it, they have been changed since. */
   commit: string;
+  isChanged: boolean;
   maintainer: string;
 }
 
@@ -29,12 +30,13 @@ export interface Making {
 
 export function readEdition(): Edition {
   const commit = output(["git", "rev-parse", "HEAD"], root).trim();
-  const changed = output(["git", "status", "--porcelain", "--untracked-files=normal"], root).trim();
+  const isChanged = output(["git", "status", "--porcelain", "--untracked-files=normal"], root).trim() !== "";
   return {
     version: manifest.version,
     packageVersion: manifest.version.replaceAll("-", "~"),
     epoch: readEpoch(),
-    commit: changed === "" ? commit : `${commit}-dirty`,
+    commit: isChanged ? `${commit}-dirty` : commit,
+    isChanged,
     maintainer: readMaintainer(),
   };
 }

@@ -79,6 +79,23 @@ function makeFiles(edition: Edition, fresh: string, key?: string): string[] {
   return names;
 }
 
+/** docs/versions.md promises that later versions read them. Afterwards nobody can be sure what this one wrote. */
+function requireStores({ version }: Edition): void {
+  const folder = `test/release/stores-of-${version}`;
+  if (existsSync(join(root, folder))) return;
+  throw new Refused(
+    `${folder} is missing, by which later versions are tested: record it, with what is released ` +
+      "(npx bun test --timeout=300000 ./test/release/record-stores.ts), and commit it",
+  );
+}
+
+/** Nobody else has the sources of what would be signed. */
+function refuseChanged({ commit, isChanged }: Edition): void {
+  if (isChanged) {
+    throw new Refused(`--key: the sources have changes (${commit}): commit them, put them aside, or leave --key out`);
+  }
+}
+
 /** Tries the key before the files are made, which takes minutes. */
 function requireKey(key: string): void {
   if (!existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
@@ -102,7 +119,11 @@ export const tool = defineTool({
   needs: "all",
   begin({ values: { key } }) {
     const edition = readEdition(), out = join(root, "dist/release");
-    if (key !== undefined) requireKey(resolve(key));
+    requireStores(edition);
+    if (key !== undefined) {
+      refuseChanged(edition);
+      requireKey(resolve(key));
+    }
     return async () => {
       for (const architecture of architectureNames) {
         // The default is built already, with what the tests need.
