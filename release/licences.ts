@@ -1,6 +1,9 @@
-/** What others wrote of the program, under which licences, with their texts: release/licences has them as they are published. */
+/** The document of what others wrote: each part of the program with its licence, and the texts of the licences, word for word. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { architectureNames } from "../compile/architectures.ts";
+import { bunExecutable } from "../compile/bun-executable.mjs";
+import { DEFAULT_ARCHITECTURE } from "../compile/setup.mjs";
 import manifest from "../package.json";
 import { root } from "./edition.ts";
 import type { File } from "./files.ts";
@@ -20,7 +23,7 @@ export function programLicence(): string {
   return [...single, ...new Set(choices)].join(" AND ");
 }
 
-/** What an expression demands all of, each with what it lets one choose from. In ours, parentheses are around choices. */
+/** `A AND (B OR C)` is `[[A], [B, C]]`: every term counts, and of a term one chooses a licence. */
 export function termsOf(licence: string): string[][] {
   return licence.split(" AND ").map((term) => term.replace(/^\((.*)\)$/, "$1").split(" OR "));
 }
@@ -33,6 +36,9 @@ export function thirdParties(): string {
   const groups = groupedParts().map(({ title, parts }) => `## ${title}\n\n${parts.map(rowOf).join("\n")}\n`);
   const names = [...new Set(runtimeParts().flatMap(({ texts }) => texts))].sort();
   const texts = names.map((name) => `## Text: ${name}\n\n\`\`\`\n${textOf(name).trimEnd()}\n\`\`\`\n`);
+  const builds = architectureNames.filter((name) => name !== DEFAULT_ARCHITECTURE).map((name) =>
+    `- ${name}: put it at \`${relative(root, bunExecutable(name))}\`; \`npm run build -- --arch ${name}\`.`
+  );
   return `# What others wrote
 
 The program contains Patchbay (Apache-2.0), and Bun with all that is linked into it. Bun's executable is used as it is
@@ -43,8 +49,10 @@ Of a part with a choice of licences, the texts are those of the licence that Pat
 WebKit, with its JavaScriptCore, and tinycc are libraries under the LGPL. You may change them, and take the program apart to
 find faults of your changes. Their sources are at the commits that are their versions here. Build Bun with the changed
 library, as its LICENSE.md says (https://github.com/oven-sh/bun/blob/bun-v${Bun.version}/LICENSE.md). Put that Bun into a
-checkout of Patchbay, as \`node_modules/bun/bin/bun.exe\`, and \`npm run build\` makes the program with it. For arm64 and musl
-put it at \`.cache/bun-…-${Bun.version}/bun\`, and say \`npm run build -- --arch arm64\`, or \`x64-musl\`.
+checkout of Patchbay, as \`node_modules/bun/bin/bun.exe\`, and \`npm run build\` makes the program with it. For other
+processors and C libraries:
+
+${builds.join("\n")}
 
 The container image has Debian's libc6 beside the program. What its /usr/share/doc/libc6/copyright says of the LGPL-2.1 is
 the text of that name here.

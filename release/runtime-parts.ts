@@ -1,7 +1,8 @@
 /**
  * What is inside of the program besides our own code: Bun, and what is linked into it. runtime-parts.json has a row for each:
- * what Bun's page of licences names, `process.versions`, the dependencies of its build, and its crates. A new Bun with a further
- * library fails the test.
+ * what Bun's page of licences names, `process.versions`, the dependencies of its build, and its crates. The tests compare the rows
+ * with `process.versions` alone, which names few of them; the others are compared by hand when a new Bun is taken
+ * (CONTRIBUTING.md, "Take a new Bun").
  */
 import rows from "./runtime-parts.json";
 
@@ -10,7 +11,7 @@ export interface Part {
   version: string;
   /** An SPDX expression. */
   licence: string;
-  /** Files of release/licences, without `.txt`: of an expression with OR those of the licence that we take. */
+  /** Files of release/licences, without `.txt`: for an expression with OR, the texts of the licence that we chose. */
   texts: string[];
   /** Where the texts do not say it. */
   copyright: string[];

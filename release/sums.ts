@@ -5,7 +5,7 @@ import type { Digest } from "./provenance.ts";
 import { output } from "./run.ts";
 
 export const SUMS = "SHA256SUMS", SIGNATURE = `${SUMS}.sig`;
-/** What a signature is for: one of something else is none of a release (ssh-keygen(1), -n). */
+/** A signature made for another purpose does not verify (ssh-keygen(1), -n). */
 export const SIGNED_FOR = "patchbay-release";
 
 export function digestsIn(folder: string): Digest[] {
