@@ -196,7 +196,7 @@ test("a program that does not run does not keep its packages from being removed"
   await install(machine, program, opt);
   await machine.sh("truncate -s 3000000 /usr/lib/patchbay/patchbay");
   const said = await machine.sh("dpkg --purge patchbay-opt-cni patchbay 2>&1");
-  expect(said).toContain("patchbay-opt-cni: could not ask what is attached (exit status ");
+  expect(said).toMatch(/ \(exit status \d+\)\npatchbay-opt-cni: could not ask what is attached, and goes on\n/);
   expect((await states(machine)).patchbay).toBeUndefined();
 });
 
