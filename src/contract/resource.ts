@@ -65,6 +65,8 @@ export interface ResourceKind<Spec, Made = void> {
   ownTable?(spec: Spec): string | undefined;
   /** What of it other plugins of the plugin's name leave, for whoever goes back to them. */
   readonly leftByOthers?: string;
+  /** What they leave of it changes nothing for anybody, and goes with the boot. */
+  readonly isHarmlessWhenLeft?: true;
   /** One line for people: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */

@@ -33,6 +33,7 @@ test("Install, and a first network", async () => {
   const output = await machine.sh(first!);
   expect(output).toContain('"address": "10.70.0.2/16"');
   expect(output).toContain("1 packets transmitted, 1 received");
+  await machine.sh("ip netns add web");
   const { code, stdout, stderr } = await machine.run(["sh", "-ec", `cd ${root}\n${byHand}`]);
   expect([code, stdout, stderr]).toEqual([0, expect.stringContaining('"address": "10.76.0.9/16"'), ""]);
   expect(stdout).toContain('"mac": "02:00:00:00:00:09"');

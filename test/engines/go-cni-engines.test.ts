@@ -20,20 +20,12 @@ import {
   nerdctlsSecond,
   nomad,
 } from "../support/engines/go-networks.ts";
-import { GoNode, PLUGINS } from "../support/engines/go-node.ts";
+import { fine, GoNode, PLUGINS } from "../support/engines/go-node.ts";
 import { leftSince } from "../support/leftovers.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { startInOwnNetns } from "../support/own-netns.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
-
-const fine = (count = 1) => Array<object>(count).fill({});
-
-async function attached(node: GoNode, containers: readonly Container[]): Promise<Attached[]> {
-  const answers = await node.attach(containers);
-  node.expectFine(answers);
-  return answers.map(({ result }) => result);
-}
 
 async function expectNothingLeft(node: GoNode, except?: RegExp): Promise<void> {
   await node.endContainers();
@@ -45,7 +37,7 @@ const lines = async (machine: Machine, script: string) => (await machine.sh(scri
 test("Nomad finds a container's rule by its comment, and removing it by itself does no harm", async () => {
   await using node = await GoNode.open(nomad);
   const { machine } = node, [container] = await node.containers(1) as [Container], id = node.idOf(container);
-  await attached(node, [container]);
+  await node.attached([container]);
   const rules = await lines(machine, "iptables -t nat -S POSTROUTING");
   const found = rules.map((rule) =>
     /^-A POSTROUTING -s (\S+) -m comment --comment "name: \\"nomad\\" id: \\"([0-9a-f-]+)\\"" -j (CNI-[0-9a-f]+)$/
@@ -56,7 +48,7 @@ test("Nomad finds a container's rule by its comment, and removing it by itself d
   await machine.sh(`
     iptables -t nat -D POSTROUTING -s ${source} -m comment --comment 'name: "nomad" id: "${id}"' -j ${chain}
     iptables -t nat -F ${chain}; iptables -t nat -X ${chain}`);
-  expect(await node.all("remove", [container])).toEqual(fine());
+  expect(await node.all("remove", [container])).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
@@ -64,7 +56,7 @@ test("Nomad's ports are those of one address, for TCP and UDP, and its admin cha
   await using node = await GoNode.open(nomad);
   const { machine } = node, [container] = await node.containers(1) as [Container];
   await machine.sh("ip addr add 192.0.2.2/32 dev lo");
-  await attached(node, [container]);
+  await node.attached([container]);
   const port = hostPortOf(node.numberOf(container));
   for (const protocol of ["tcp", "udp"] as const) {
     await using server = await serve(machine, container, protocol, 8080);
@@ -73,7 +65,7 @@ test("Nomad's ports are those of one address, for TCP and UDP, and its admin cha
   }
   const forward = await lines(machine, "iptables -S CNI-FORWARD");
   expect(forward.filter((rule) => rule.startsWith("-A"))[0]).toEndWith("-j NOMAD-ADMIN");
-  expect(await node.all("remove", [container])).toEqual(fine());
+  expect(await node.all("remove", [container])).toEqual(fine(1));
   await machine.sh("ip addr del 192.0.2.2/32 dev lo");
   await expectNothingLeft(node);
 });
@@ -95,10 +87,10 @@ sed -E 's/.*"prevResult":(.*\\}),"type".*/\\1/'
     expect(error).toMatch(attempt === 1 ? /consul is down/ : /consul is down|eth0|duplicate allocation/);
   }
   await machine.sh("rm /run/consul-is-down");
-  expect(await node.all("remove", [container])).toEqual(fine());
-  const [result] = await attached(node, [container]);
+  expect(await node.all("remove", [container])).toEqual(fine(1));
+  const [result] = await node.attached([container]);
   expect(result!.Interfaces["eth0"]!.IPConfigs).toHaveLength(1);
-  expect(await node.all("remove", [container])).toEqual(fine());
+  expect(await node.all("remove", [container])).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
@@ -108,7 +100,7 @@ test("nerdctl finds the ports that are taken, and its networks do not reach one 
   const plugins = [PLUGINS];
   await using first = new GoEngine(machine, { plugins, networks: nerdctl.networks });
   await using second = new GoEngine(machine, { plugins, networks: nerdctlsSecond.networks });
-  await attached(node, [both]);
+  await node.attached([both]);
   const setUp = async (engine: GoEngine, container: Container) => {
     const { error, result } = await engine.one(node.callsOf("setup", [container])[0]!);
     expect(error).toBeUndefined();
@@ -123,7 +115,7 @@ test("nerdctl finds the ports that are taken, and its networks do not reach one 
   const expected = [both, one, other].map((container) => String(hostPortOf(node.numberOf(container))));
   expect(new Set(ports)).toEqual(new Set(expected));
   // When a container has stopped, it names no namespace, which may still be there.
-  expect(await node.all("remove", [both], "")).toEqual(fine());
+  expect(await node.all("remove", [both], "")).toEqual(fine(1));
   expect(await first.one(node.callsOf("remove", [one], "")[0]!)).toEqual({});
   expect(await second.one(node.callsOf("remove", [other], "")[0]!)).toEqual({});
   await expectNothingLeft(node);
@@ -139,10 +131,10 @@ test("nerdctl's --ip and --mac-address are arguments of CNI, and --ip6 is a capa
     undefined,
     expect.objectContaining({ Mac: mac, IPConfigs: [expect.objectContaining({ IP: "10.4.0.77" })] }),
   ]);
-  expect(await node.all("remove", [container], "")).toEqual(fine());
+  expect(await node.all("remove", [container], "")).toEqual(fine(1));
   const refused = await node.go.one({ ...call!, capabilities: { ips: ["fd00:4::77"] } });
   expect(refused.error).toContain("fd00:4::77");
-  expect(await node.all("remove", [container], "")).toEqual(fine());
+  expect(await node.all("remove", [container], "")).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
@@ -174,7 +166,7 @@ test("faasd finds an address in the lease files, by the name and the number of a
 test("buildkit: a pool of sixteen namespaces, statistics of one link each, and a bridge that it removes", async () => {
   await using node = await GoNode.open(buildkit);
   const { machine } = node, pool = await node.containers(16);
-  const results = await attached(node, pool);
+  const results = await node.attached(pool);
   const addresses = results.map(({ Interfaces }) => Interfaces["eth0"]!.IPConfigs![0]!.IP);
   expect(new Set(addresses).size).toBe(16);
   for (const { Interfaces } of results) {
@@ -189,9 +181,9 @@ test("buildkit: a pool of sixteen namespaces, statistics of one link each, and a
   expect(await node.all("remove", pool)).toEqual(fine(16));
   await machine.sh("ip link del buildkit0");
   const [again] = await node.containers(1) as [Container];
-  await attached(node, [again]);
+  await node.attached([again]);
   expect(await ping(machine, again, "10.10.0.1")).toBe(true);
-  expect(await node.all("remove", [again])).toEqual(fine());
+  expect(await node.all("remove", [again])).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
@@ -199,7 +191,7 @@ test("buildkit after a kill and after a boot: it removes what its directory of n
   await using node = await GoNode.open(buildkit);
   const { machine } = node, pool = await node.containers(4);
   const [mounted, unmounted, half, never] = pool as [Container, Container, Container, Container];
-  await attached(node, [mounted, unmounted]);
+  await node.attached([mounted, unmounted]);
   // It calls no Remove for what failed.
   await machine.sh(`mv ${PLUGINS}/buildkit-cni-bridge ${PLUGINS}/away`);
   expect((await node.attach([half]))[0]!.error).toContain("buildkit-cni-bridge");
@@ -209,9 +201,9 @@ test("buildkit after a kill and after a boot: it removes what its directory of n
   await node.restartAgent();
   expect(await node.all("remove", pool)).toEqual(fine(4));
   expect(await machine.sh("ip -br link show type veth")).toBe("");
-  await attached(node, [mounted]);
+  await node.attached([mounted]);
   expect(await ping(machine, mounted, "10.10.0.1")).toBe(true);
-  expect(await node.all("remove", [mounted])).toEqual(fine());
+  expect(await node.all("remove", [mounted])).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
@@ -263,7 +255,7 @@ test("Concourse: its own directory of plugins, and an operator's chain that is f
 
 test("kindnet: a route to each pod, which goes with it", async () => {
   await using node = await GoNode.open(kindnet);
-  const { machine } = node, pods = await node.containers(3), results = await attached(node, pods);
+  const { machine } = node, pods = await node.containers(3), results = await node.attached(pods);
   const routes = await machine.sh("ip -4 route");
   for (const { Interfaces } of results) {
     const [host] = Object.keys(Interfaces).filter((name) => name.startsWith("veth"));
@@ -277,7 +269,7 @@ test("kindnet: a route to each pod, which goes with it", async () => {
 test("k3s: flannel's subnet, and limits that the pod's annotations ask for", async () => {
   await using node = await GoNode.open(k3s);
   const { machine } = node, [pod] = await node.containers(1) as [Container];
-  const [{ Interfaces } = {} as Attached] = await attached(node, [pod]);
+  const [{ Interfaces } = {} as Attached] = await node.attached([pod]);
   expect(Interfaces["eth0"]!.IPConfigs).toEqual([{
     IP: expect.stringMatching(/^10\.42\.0\.\d+$/),
     Gateway: "10.42.0.1",
@@ -287,14 +279,14 @@ test("k3s: flannel's subnet, and limits that the pod's annotations ask for", asy
   expect(await machine.sh(`tc qdisc show dev ${end}`)).toContain("rate 8Mbit");
   const [copy] = Object.keys(Interfaces).filter((name) => name.startsWith("bwp"));
   expect(await machine.sh(`tc qdisc show dev ${copy}`)).toContain("rate 4Mbit");
-  expect(await node.all("remove", [pod])).toEqual(fine());
+  expect(await node.all("remove", [pod])).toEqual(fine(1));
   await expectNothingLeft(node);
 });
 
 test("containerd's CRI: both families, and pods that come and go at the same time", async () => {
   await using node = await GoNode.open(containerd);
   const { machine } = node, [first, ...others] = await node.containers(7) as [Container, ...Container[]];
-  const [result] = await attached(node, [first]);
+  const [result] = await node.attached([first]);
   for (const { IP, Gateway } of result!.Interfaces["eth0"]!.IPConfigs!) {
     expect(await ping(machine, first, Gateway)).toBe(true);
     expect(await ping(machine, undefined, IP)).toBe(true);

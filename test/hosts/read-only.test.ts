@@ -2,29 +2,12 @@
  * A host whose file system is read-only but for /run and /var, as image-based distributions have it: the program does all
  * that it does elsewhere. Where one of these two is read-only, the error names what must be writable.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
-
-const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
-const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipMasq: true, ipMasqBackend: "nftables", ipam };
-const chain = [
-  bridge,
-  { type: "portmap", backend: "nftables", capabilities: { portMappings: true } },
-  { type: "firewall", backend: "nftables" },
-  { type: "tuning", sysctl: { "net.ipv4.conf.eth0.arp_notify": "1" } },
-];
-
-let networks: string;
-beforeAll(() => {
-  networks = mkdtempSync(`${tmpdir()}/read-only-`);
-  writeFileSync(`${networks}/n.conflist`, JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins: chain }));
-});
-afterAll(() => rmSync(networks, { recursive: true }));
+import { startResident } from "../support/resident.ts";
+import { bridge, chainComesAndGoes, chainOf, ipam } from "./story.ts";
 
 /** /run and /var/lib are the machine's own; this checkout may be in /tmp. */
 async function makeReadOnly(machine: Machine): Promise<void> {
@@ -35,26 +18,15 @@ async function makeReadOnly(machine: Machine): Promise<void> {
 test.each([false, true])("ADD, CHECK, GC and DEL of a chain; through a resident: %p", async (isServed) => {
   await using machine = await openMachine();
   const env = { NETCONFPATH: "/run/networks" };
-  await machine.sh(`mkdir /run/networks; cp ${networks}/n.conflist /run/networks`);
+  await machine.sh("mkdir /run/networks; cat >/run/networks/n.conflist", { stdin: chainOf("nftables") });
   await makeReadOnly(machine);
   const resident = isServed ? await startResident(machine) : undefined;
   try {
-    const run = async (...words: string[]) => {
+    await chainComesAndGoes(machine, async (...words) => {
       const outcome = await machine.run([PATCHBAY, ...words], { env });
       expect(outcome).toMatchObject({ code: 0, stderr: "" });
       return outcome.stdout;
-    };
-    await machine.container("web");
-    await run("add", "n", "web", "--ports", "8080:80");
-    await run("del", "n", "web");
-    const moment = await quietMoment(machine);
-    await run("add", "n", "web", "--ports", "8080:80");
-    expect(await machine.sh("nft list ruleset")).toContain("8080");
-    await run("check", "n", "web");
-    await run("gc", "n", "--gone");
-    expect(await machine.sh("ip -br link show type veth")).not.toBe("");
-    await run("del", "n", "web");
-    expect(await leftSince(moment, machine, new RegExp(SOCKET))).toEqual([]);
+    });
   } finally {
     resident?.kill("SIGKILL");
     await resident?.exited;
@@ -75,7 +47,7 @@ test("install into such a file system fails with the directory and the reason, a
   const directory = "/var/lib/cni/bin";
   const installed = await machine.run([PATCHBAY, "install", "--no-resident", directory]);
   expect(installed).toMatchObject({ code: 0, stderr: "" });
-  const container = await machine.container(), conf = { cniVersion: "1.1.0", name: "n", ...bridge };
+  const container = await machine.container(), conf = { cniVersion: "1.1.0", name: "n", ...bridge("nftables") };
   for (const command of ["ADD", "DEL"]) {
     expect((await cni(machine, directory, { plugin: "bridge", command, conf, container })).code).toBe(0);
   }
@@ -92,7 +64,7 @@ test.each([
   await using machine = await openMachine();
   const container = await machine.container(), before = await quietMoment(machine);
   await machine.sh(script);
-  const call = { plugin: "bridge", conf: { cniVersion: "1.1.0", name: "n", ...bridge }, container };
+  const call = { plugin: "bridge", conf: { cniVersion: "1.1.0", name: "n", ...bridge("nftables") }, container };
   const { code, json } = await cni(machine, patchbayPlugins(), { ...call, command: "ADD" });
   expect([code, json.code, json.msg]).toEqual([1, 5, expect.stringContaining(reason)]);
   expect(json.msg).toEndWith(": read-only file system");
@@ -102,7 +74,7 @@ test.each([
   expect((await leftSince(before, machine)).filter((line) => !/ledger|\/run\/patchbay/.test(line))).toEqual([]);
   // Other places do.
   const elsewhere = await machine.sh("mktemp -d"),
-    other = { ...bridge, ipam: { ...ipam, dataDir: elsewhere.trim() } };
+    other = { ...bridge("nftables"), ipam: { ...ipam, dataDir: elsewhere.trim() } };
   const conf = { cniVersion: "1.1.0", name: "n", ...other },
     env = { PATCHBAY_STATE_DIR: `${elsewhere.trim()}/state` };
   for (const command of ["ADD", "DEL"]) {

@@ -9,6 +9,7 @@ import { Containerd } from "../support/engines/containerd.ts";
 import { EngineMachine, PLUGINS, PROGRAM } from "../support/engines/engine-machine.ts";
 import { Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
+import { podmanOptions } from "../support/manifests.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
@@ -20,14 +21,7 @@ const VERSION = "1.2.3", IMAGE = `${NAME}:${VERSION}`;
 const ATTACHED = { cniVersion: "1.0.0", name: "net", type: "bridge", bridge: "node0" };
 /** What a node has for plugins. */
 const NODE = "/opt/node/bin";
-/** As release/image/daemonset.yaml has it. */
-const CONFINED = [
-  "--network=none",
-  "--read-only",
-  "--cap-drop=all",
-  "--cap-add=dac_override",
-  "--security-opt=no-new-privileges",
-];
+const CONFINED = podmanOptions("daemonset.yaml", "install");
 const on = (mount: string) => ["run", ...CONFINED, `--volume=${mount}`];
 const INSTALL = [...on(`${NODE}:/host/opt/cni/bin`), "--rm", IMAGE];
 
@@ -144,7 +138,7 @@ test.skipIf(cannotRun)(
     expect(await cni(room.machine, NODE, { ...call, command: "ADD" })).toMatchObject({ code: 0 });
     expect(await uninstall()).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("nothing was changed: 1 of 1 attachments"),
+      stderr: expect.stringContaining("nothing was changed: 1 of 1 recorded attachment has"),
     });
     expect(await listed()).toBe(COMPLETE);
     expect(await cni(room.machine, NODE, { ...call, command: "DEL" })).toMatchObject({ code: 0 });
@@ -156,7 +150,13 @@ test.skipIf(cannotRun)(
 );
 
 test.skipIf(cannotRun)("pause waits as process 1 until SIGTERM, and ends with status 0", async () => {
-  const id = await podman.call("run", "-d", ...CONFINED, "--entrypoint=/usr/bin/pause", IMAGE);
+  const id = await podman.call(
+    "run",
+    "-d",
+    ...podmanOptions("daemonset.yaml", "pause"),
+    "--entrypoint=/usr/bin/pause",
+    IMAGE,
+  );
   const process = await podman.call("inspect", "-f", "{{.State.Pid}}", id);
   expect(await sh(`cat /proc/${process}/status`)).toMatch(/^NSpid:.*\t1$/m);
   await podman.call("kill", "-s", "CONT", id);
@@ -185,17 +185,15 @@ describe.skipIf(cannotRun)("serve --host", () => {
     "podman",
     "run",
     "--rm",
-    "--read-only",
     "--cgroups=enabled",
     "--pids-limit=0",
-    "--network=none",
-    "--privileged",
+    ...podmanOptions("resident.yaml", "resident"),
   ];
   const SERVE = [IMAGE, "serve", "--workers=1", "--rehearsals=0"];
   const status = async () => JSON.parse((await host.run([PROGRAM, "serve", "--status", "--json"])).stdout);
 
   test("serves the host's calls as the host's program, until SIGTERM", async () => {
-    const serving = host.start([...PRIVILEGED, "--pid=host", ...SERVE, `--host=${PLUGINS}`]);
+    const serving = host.start([...PRIVILEGED, ...SERVE, `--host=${PLUGINS}`]);
     const { pid } = await untilTrue(status, ({ problem }) => problem === undefined);
     expect((await host.run(["readlink", `/proc/${pid}/exe`])).stdout.trim()).toBe(PROGRAM);
     const conf = JSON.stringify({ cniVersion: "1.0.0", name: "net", type: "loopback" });
@@ -213,10 +211,14 @@ describe.skipIf(cannotRun)("serve --host", () => {
   });
 
   test.each<[what: string, words: readonly string[], says: string]>([
-    ["without the host's processes", [...PRIVILEGED, ...SERVE, `--host=${PLUGINS}`], "hostPID: true"],
+    ["without the host's processes", [
+      ...PRIVILEGED.filter((word) => word !== "--pid=host"),
+      ...SERVE,
+      `--host=${PLUGINS}`,
+    ], "hostPID: true"],
     [
       "where nothing is installed",
-      [...PRIVILEGED, "--pid=host", ...SERVE, "--host=/opt/none"],
+      [...PRIVILEGED, ...SERVE, "--host=/opt/none"],
       "patchbay install /opt/none",
     ],
     [

@@ -1,49 +1,21 @@
 /** The manifests of release/image name what exists: the image, its programs, their commands, options and directories. */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { version } from "../../package.json";
 import { DEFAULT_DIRECTORY, NAME } from "../../release/image/image.ts";
 import { ownCommands } from "../../src/runtime/cli/command-line.ts";
 import { parseArguments } from "../../src/runtime/cli/command.ts";
-
-const folder = resolve(import.meta.dir, "../../release/image");
-const manifests = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
-
-interface Container {
-  name: string;
-  image: string;
-  command?: string[];
-  args?: string[];
-  volumeMounts?: { name: string; mountPath: string }[];
-  securityContext: { privileged?: boolean; readOnlyRootFilesystem?: boolean; allowPrivilegeEscalation?: boolean };
-}
-
-interface Pod {
-  hostPID?: boolean;
-  hostNetwork?: boolean;
-  initContainers?: Container[];
-  containers: Container[];
-  volumes?: { name: string; hostPath: { path: string } }[];
-}
-
-const read = (name: string) =>
-  Bun.YAML.parse(readFileSync(join(folder, name), "utf8")) as {
-    kind: string;
-    metadata: { namespace: string; name: string };
-    spec: { selector: { matchLabels: object }; template: { metadata: { labels: object }; spec: Pod } };
-  };
+import { containersOf, type ManifestContainer, manifestNames, type Pod, readManifest } from "../support/manifests.ts";
 
 test("there are three", () => {
-  expect(manifests.sort()).toEqual(["daemonset.yaml", "resident.yaml", "uninstall.yaml"]);
+  expect(manifestNames).toEqual(["daemonset.yaml", "resident.yaml", "uninstall.yaml"]);
 });
 
-test.each(manifests)("%s", (name) => {
-  const { kind, metadata, spec } = read(name), pod = spec.template.spec;
+test.each(manifestNames)("%s", (name) => {
+  const { kind, metadata, spec } = readManifest(name), pod = spec.template.spec;
   expect({ kind, namespace: metadata.namespace }).toEqual({ kind: "DaemonSet", namespace: "kube-system" });
   expect(spec.selector.matchLabels).toEqual(spec.template.metadata.labels);
   expect(pod.hostNetwork).toBe(true);
-  for (const container of [...pod.initContainers ?? [], ...pod.containers]) {
+  for (const container of containersOf(pod)) {
     expect(container.image).toBe(`${NAME}:${version}`);
     expect(container.securityContext.readOnlyRootFilesystem).toBe(true);
     expectRuns(container, pod);
@@ -53,10 +25,10 @@ test.each(manifests)("%s", (name) => {
 });
 
 test("only the resident is privileged, and sees the node's processes", () => {
-  for (const name of manifests) {
-    const pod = read(name).spec.template.spec, isResident = name === "resident.yaml";
+  for (const name of manifestNames) {
+    const pod = readManifest(name).spec.template.spec, isResident = name === "resident.yaml";
     expect(pod.hostPID ?? false).toBe(isResident);
-    for (const { securityContext } of [...pod.initContainers ?? [], ...pod.containers]) {
+    for (const { securityContext } of containersOf(pod)) {
       expect(securityContext.privileged ?? false).toBe(isResident);
       if (!isResident) expect(securityContext.allowPrivilegeEscalation).toBe(false);
     }
@@ -64,7 +36,7 @@ test("only the resident is privileged, and sees the node's processes", () => {
 });
 
 /** The program's commands take these arguments, and what they name is mounted. */
-function expectRuns({ command, args, volumeMounts = [] }: Container, pod: Pod): void {
+function expectRuns({ command, args, volumeMounts = [] }: ManifestContainer, pod: Pod): void {
   if (command !== undefined) {
     return expect({ command, args }).toEqual({ command: ["/usr/bin/pause"], args: undefined });
   }

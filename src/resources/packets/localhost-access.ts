@@ -217,6 +217,8 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
     removeUsers(socket, () => owned.findWhere(socket, [users], (comment) => isLost(comment, network, isValid)));
   },
   ownTable: () => nameOf(table),
+  // The setting and the rule that guards it stay together.
+  isHarmlessWhenLeft: true,
   describe: ({ link }) => `127.0.0.1 of the host over ${link || "the link that leads to the container, if one does"}`,
 };
 

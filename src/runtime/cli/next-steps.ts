@@ -78,7 +78,7 @@ const steps: readonly Step[] = [
     about: /no IP addresses available in range set/,
     step: (_, network) =>
       `'patchbay ipam list ${network}' lists who has the addresses; 'patchbay gc ${network} --gone' gives back those of ` +
-      "containers that are gone",
+      `containers that are gone, and 'patchbay ipam release ${network} ADDRESS' one whose container nobody knows`,
   },
   {
     about: /failed to allocate all requested IPs/,

@@ -8,7 +8,7 @@ import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import { counted } from "../../contract/counted.ts";
 import { stateDirectory } from "../../engine/state-directory.ts";
 import { loadKind } from "../../resources/table.ts";
-import { printLine } from "./output.ts";
+import { print, printLine } from "./output.ts";
 
 /** Something is attached that nobody would remove. */
 export class UninstallRefused extends Error {}
@@ -21,32 +21,47 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
   requireReadable(force);
   const records = listAllLedgers();
   if (records.length === 0) return;
-  const attachments = new Map<string, Set<string>>();
+  const attachments = new Map<string, Left[]>();
   for (const record of records) {
     const { network, containerId, ifName, plugin } = record.header;
-    const orphans = attachments.getOrInsertComputed(
+    const left = attachments.getOrInsertComputed(
       `${ifName} of container ${containerId} in network ${network}`,
-      () => new Set(),
+      () => [],
     );
-    for (const what of leftOf(record)) orphans.add(what);
-    if (!willExist(plugin)) orphans.add(`what ${plugin} made, as no other ${plugin} comes back`);
+    left.push(...leftOf(record));
+    if (!willExist(plugin)) left.push({ what: `what ${plugin} made, as no other ${plugin} comes back` });
   }
-  const withOrphans = [...attachments].filter(([, orphans]) => orphans.size > 0);
-  const lines = withOrphans.map(([name, orphans]) => `  ${name}: ${[...orphans].join(", ")}`);
-  if (withOrphans.length > 0 && !force) {
+  const lasting = [...attachments].filter(([, left]) => left.length > 0);
+  const harmful = lasting.filter(([, left]) => left.some(({ isHarmless }) => !isHarmless));
+  if (harmful.length > 0 && !force) {
     throw new UninstallRefused(
-      `nothing was changed: ${withOrphans.length} of ${attachments.size} attachments have what no other plugin ` +
-        `removes\n${lines.join("\n")}\n` +
+      `nothing was changed: ${harmful.length} of ${counted(attachments.size, "recorded attachment")} ` +
+        `${harmful.length === 1 ? "has" : "have"} what no other plugin removes\n${linesOf(harmful)}` +
         `Delete these attachments first (stop the containers, or 'patchbay del' and 'patchbay gc'), or use --force to ` +
         "leave it behind.",
     );
   }
-  if (records.some(({ header }) => willExist(header.plugin))) {
-    const stay = `${counted(attachments.size, "attachment")} ${attachments.size === 1 ? "stays" : "stay"}`;
+  const removed = attachments.size - harmful.length;
+  if (removed > 0) {
+    const stay = `${counted(removed, "attachment")} ${removed === 1 ? "stays" : "stay"}`;
     printLine(`${stay}; the plugins that come back remove what was made, with the addresses`);
   }
-  if (withOrphans.length > 0) printLine(`nothing removes this before the next boot:\n${lines.join("\n")}`);
+  if (lasting.length > 0) print(`nothing removes this before the next boot:\n${linesOf(lasting)}`);
+  if (records.some(({ header }) => willExist(header.plugin)) && harmful.length > 0) {
+    printLine("plugins that come back may fail to delete what has more than they know; deleting it again succeeds");
+  }
   printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
+}
+
+/** What nobody removes before the next boot. */
+interface Left {
+  what: string;
+  isHarmless?: boolean;
+}
+
+function linesOf(attachments: readonly (readonly [name: string, left: readonly Left[]])[]): string {
+  const textOf = (left: readonly Left[]) => [...new Set(left.map(({ what }) => what))].join(", ");
+  return attachments.map(([name, left]) => `  ${name}: ${textOf(left)}\n`).join("");
 }
 
 function requireReadable(force: boolean): void {
@@ -60,11 +75,11 @@ function requireReadable(force: boolean): void {
 }
 
 /** What no plugin but ours removes. */
-function leftOf({ entries }: LedgerRecord): string[] {
+function leftOf({ entries }: LedgerRecord): Left[] {
   return entries.flatMap(({ kind: name, spec }) => {
-    const kind = loadKind(name), table = kind?.ownTable?.(spec);
-    if (kind === undefined) return [`what a newer version of this program made (${name})`];
-    if (table !== undefined) return [`its entries in table ${table}`];
-    return kind.leftByOthers === undefined ? [] : [kind.leftByOthers];
+    const kind = loadKind(name), table = kind?.ownTable?.(spec), isHarmless = kind?.isHarmlessWhenLeft ?? false;
+    if (kind === undefined) return [{ what: `what a newer version of this program made (${name})` }];
+    if (table !== undefined) return [{ what: `its entries in table ${table}`, isHarmless }];
+    return kind.leftByOthers === undefined ? [] : [{ what: kind.leftByOthers, isHarmless }];
   });
 }

@@ -149,7 +149,10 @@ function checkVersion(document: JsonNode, report: Reporter): void {
     ? stated
     : nameAndVersion(document.value as Record<string, unknown>).cniVersion;
   if (plugins !== undefined && stated === undefined && (version === undefined || version === "")) {
-    report(remark(document, "warning", "cniVersion", "is missing, and 0.1.0 is meant"));
+    const remarked = offered === undefined
+      ? remark(document, "warning", "cniVersion", "is missing, and 0.1.0 is meant")
+      : remark(offered.value, "warning", "cniVersions", "has no version that this program knows, and 0.1.0 is meant");
+    report(remarked);
   }
   if (version === undefined || version === "" || KNOWN_VERSIONS.includes(version)) return;
   let isNewer = false;

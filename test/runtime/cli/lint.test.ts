@@ -197,7 +197,9 @@ describe("what is found", () => {
     expect(of({ cniVersions: ["0.4.0", "1.1.0"] })).toEqual([]);
     expect(of({ cniVersion: "9.0.0", cniVersions: ["1.0.0", "8.0.0"] })).toEqual([]);
     expect(of({ cniVersion: "9.0.0", cniVersions: ["8.0.0"] })).toEqual(newer("cniVersion", "9.0.0"));
-    expect(of({ cniVersions: ["8.0.0"] })).toEqual(['warning: "cniVersion" is missing, and 0.1.0 is meant']);
+    const meant = ['warning: "cniVersions" has no version that this program knows, and 0.1.0 is meant'];
+    expect(of({ cniVersions: ["8.0.0"] })).toEqual(meant);
+    expect(of({ cniVersions: [] })).toEqual(meant);
     expect(of({ cniVersion: "0.4.0", cniVersions: ["1.0.5"] })[0]).toStartWith(
       'error: "cniVersions" "1.0.5" is none of the versions there are: 0.1.0',
     );

@@ -107,7 +107,7 @@ test("an attachment that Go's plugins made again under another path counts, what
 });
 
 test("uninstalling prints what stays attached, and refuses when no plugin could remove it", async () => {
-  await using stage = await openStage(chain);
+  await using stage = await openStage({ name: "chain", plugins: [bridge, { ...ports, backend: "nftables" }] });
   const { machine } = stage;
   const bin = "/run/bin";
   await machine.sh(`mkdir ${bin}; cp ${GO_PLUGINS}/* ${bin}; ${PATCHBAY} install ${bin}`);
@@ -117,24 +117,41 @@ test("uninstalling prints what stays attached, and refuses when no plugin could 
   await stage.happen("ours ADD");
   const refused = await uninstall();
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("1 of 1 attachments have what no other plugin removes");
+  expect(refused.stderr).toContain("1 of 1 recorded attachment has what no other plugin removes");
   expect(refused.stderr).toContain(
-    "eth0 of container ctr in network net: its entries in table ip patchbay_localhost",
+    "eth0 of container ctr in network net: its entries in table inet patchbay_portmap",
   );
   expect(await program()).toBe("patchbay\n");
 
-  await machine.sh(`mv ${bin}/.patchbay-backup/firewall /run`);
-  expect((await uninstall()).stderr).toContain("what firewall made, as no other firewall comes back");
-  await machine.sh(`mv /run/firewall ${bin}/.patchbay-backup`);
+  await machine.sh(`mv ${bin}/.patchbay-backup/bridge /run`);
+  expect((await uninstall()).stderr).toContain("what bridge made, as no other bridge comes back");
+  await machine.sh(`mv /run/bridge ${bin}/.patchbay-backup`);
 
   const forced = await uninstall("--force");
   expect(forced).toMatchObject({ code: 0, stderr: "" });
-  expect(forced.stdout).toContain("1 attachment stays");
-  expect(forced.stdout).toContain("patchbay_localhost");
+  expect(forced.stdout).not.toContain("come back remove");
+  expect(forced.stdout).toContain("patchbay_portmap");
+  expect(forced.stdout).toContain("plugins that come back may fail to delete");
   expect(await program()).toBe("Go\n");
 
   // What was told comes true.
   await stage.happen("Go DEL");
+  const left = (await stage.host()).filter((line) => line.includes("ctr") && !line.includes("/run/patchbay/"));
+  expect(left).toContainEqual(expect.stringContaining("tcp . 8080 comment"));
+});
+
+test("uninstalling goes on with published ports: what stays of them does no harm, and is told", async () => {
+  await using stage = await openStage(chain);
+  const { machine } = stage;
+  await machine.sh(`mkdir /run/bin; cp ${GO_PLUGINS}/* /run/bin; ${PATCHBAY} install /run/bin`);
+  await stage.happen("ours ADD");
+  const { code, stdout, stderr } = await machine.run([PATCHBAY, "install", "--uninstall", "/run/bin"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain("1 attachment stays; the plugins that come back remove what was made");
+  expect(stdout).toContain(
+    "next boot:\n  eth0 of container ctr in network net: its entries in table ip patchbay_localhost\n",
+  );
+  expect(await stage.happen("Go DEL")).toBe(true);
   const left = (await stage.host()).filter((line) => line.includes("ctr") && !line.includes("/run/patchbay/"));
   expect(left).toEqual([expect.stringContaining("id: ctr, if: eth0, net: net")]);
 });

@@ -55,7 +55,8 @@ describe("the next step", () => {
       ["add", "full", "c2"],
       "no IP addresses available in range set: 10.1.0.2-10.1.0.2",
       "'patchbay ipam list full' lists who has the addresses; " +
-      "'patchbay gc full --gone' gives back those of containers that are gone",
+      "'patchbay gc full --gone' gives back those of containers that are gone, and " +
+      "'patchbay ipam release full ADDRESS' one whose container nobody knows",
     ],
     [
       ["add", "free", "c2", "--ip", "10.9.0.9"],

@@ -4,7 +4,7 @@ import { pluginNames } from "../../../src/plugins/table.ts";
 import { type Moment, quietMoment } from "../leftovers.ts";
 import { type Container, type Machine, openMachine } from "../machine.ts";
 import { PATCHBAY } from "../plugins.ts";
-import { type GoAnswer, type GoCall, GoEngine } from "./go-engine.ts";
+import { type Attached, type GoAnswer, type GoCall, GoEngine } from "./go-engine.ts";
 import { type EngineInGo, HOST_IP } from "./go-networks.ts";
 
 /** What stays when the machine boots. */
@@ -20,6 +20,9 @@ umount -l /run/netns
 find /run -mindepth 1 -delete
 mkdir /run/netns
 `;
+
+/** What as many calls without a result answer. */
+export const fine = (count: number) => Array<object>(count).fill({});
 
 export class GoNode implements AsyncDisposable {
   go!: GoEngine;
@@ -131,6 +134,13 @@ export class GoNode implements AsyncDisposable {
 
   all(call: string, containers: readonly Container[], netns?: string): Promise<GoAnswer[]> {
     return this.go.all(this.callsOf(call, containers, netns));
+  }
+
+  /** Their results: each is attached. */
+  async attached(containers: readonly Container[], call?: "setup serially"): Promise<Attached[]> {
+    const answers = call === undefined ? await this.attach(containers) : await this.all(call, containers);
+    this.expectFine(answers);
+    return answers.map(({ result }) => result);
   }
 
   async attach(containers: readonly Container[]): Promise<GoAnswer[]> {
