@@ -49,7 +49,7 @@ interface Wanted {
   entry?: string;
 }
 
-/** Answers the path of the program. */
+/** Returns the path of the program. */
 export function build(outDirectory: string, { architecture = "x64", entry }: Wanted = {}): string {
   const temporary = join(outDirectory, `.build-${process.pid}`);
   mkdirSync(temporary, { recursive: true });

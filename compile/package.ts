@@ -14,7 +14,7 @@ const root = resolve(import.meta.dir, "..");
 const architecture = "x64";
 const bunVersion = manifest.devDependencies.bun;
 
-/** Answers the path of the file that npm installs. */
+/** Returns the path of the file that npm installs. */
 export function makePackage(program: string, out: string): string {
   const folder = join(out, "package");
   rmSync(folder, { recursive: true, force: true });

@@ -20,7 +20,7 @@ class Buildah {
     return this.podman.room;
   }
 
-  /** Answers the container's name. */
+  /** Returns the container's name. */
   async from(): Promise<string> {
     return await this.room.succeed(["buildah", "from", ...this.placed(), IMAGE]);
   }

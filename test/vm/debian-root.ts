@@ -13,7 +13,7 @@ const PACKAGES = [
   ...debianPackages.filter(({ builds, isHostOnly }) => builds === undefined && !isHostOnly).map(({ name }) => name),
 ];
 
-/** Answers the directory. */
+/** Returns the directory. */
 export function debianRoot(cache: string, processor: ProcessorName, say: (text: string) => void): string {
   const { debian } = processors[processor], root = join(cache, `debian-${debian}`);
   if (existsSync(root)) return root;

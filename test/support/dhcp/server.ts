@@ -9,7 +9,7 @@ import type { Running } from "./running.ts";
 /** One kind of server. All paths are in `folder`. */
 export interface Kind<Offer> {
   name: string;
-  /** Writes the configuration, and the lease file when the server wants to find one. Answers the command. */
+  /** Writes the configuration, and the lease file when the server wants to find one. Returns the command. */
   prepare(offer: Offer, files: Files, site: Site): string[];
   env?: (files: Files) => Record<string, string>;
   isReady: (running: Running) => boolean;

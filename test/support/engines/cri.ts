@@ -37,7 +37,7 @@ export class Cri {
   /** The socket, as this process finds it. */
   constructor(private readonly socket: string) {}
 
-  /** Answers the sandbox's id. */
+  /** Returns the sandbox's id. */
   async runPodSandbox(pod: Pod): Promise<string> {
     const answer = await this.#call("RunPodSandbox", { 1: sandboxConfig(pod) });
     return textsOf(answer, 1)[0]!;
