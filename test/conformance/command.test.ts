@@ -10,6 +10,8 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 
 const loopback = "exec $real/loopback";
+/** Seconds that nobody else sleeps. */
+const LONG = `86400.${process.pid}`;
 
 test("wrong arguments are refused with exit status 2", async () => {
   using plugins = pluginDirectory({ loopback });
@@ -66,7 +68,7 @@ test("in a user namespace that does not own the others it says so before it begi
 
 test("a plugin that hangs is killed with what it has started, and after three times not called any more", async () => {
   using plugins = pluginDirectory({
-    "hangs-loopback": '[ "$CNI_COMMAND" = DEL ] || exec $real/loopback; sleep 86411 & sleep 86411',
+    "hangs-loopback": `[ "$CNI_COMMAND" = DEL ] || exec $real/loopback; sleep ${LONG} & sleep ${LONG}`,
   });
   const { code, report: { plugins: [found] } } = await reportOn(plugins.path, "--timeout", "10");
   expect(code).toBe(1);
@@ -77,7 +79,7 @@ test("a plugin that hangs is killed with what it has started, and after three ti
     "reason" in one && /3 calls had not ended in time/.test(one.reason!)
   );
   expect(skipped.map(({ name }) => name)).toContain("del-twice");
-  expect(processesWith("86411")).toEqual([]);
+  expect(processesWith(LONG)).toEqual([]);
 });
 
 test("a plugin that hangs is killed in whatever group of processes it is", async () => {
@@ -88,16 +90,16 @@ for keeps in (True, False):
   child = os.fork()
   if child == 0:
     if not keeps: os.setpgid(0, 0)
-    time.sleep(86433)
+    time.sleep(${LONG})
 time.sleep(0.3)
 os.setpgid(0, child)
-time.sleep(86433)'`,
+time.sleep(${LONG})'`,
   });
   const { code, report: { plugins: [found] } } = await reportOn(plugins.path, "--timeout", "2");
   expect(code).toBe(1);
   expect(failuresOf(found!)).toContainEqual(expect.stringMatching(/had not ended after 2 s, and was killed$/));
   expect(found!.unknown).toBe(0);
-  expect(processesWith("86433")).toEqual([]);
+  expect(processesWith(LONG)).toEqual([]);
 });
 
 test(
@@ -175,16 +177,16 @@ test("the host is as it was, and so it is when the run is killed half-way", asyn
 
   // setsid: so what it has started is not in the plugin's group.
   using plugins = pluginDirectory({
-    "hangs-bridge": '$real/bridge; [ "$CNI_COMMAND" != ADD ] || { setsid sleep 86422 & sleep 86422; }',
+    "hangs-bridge": `$real/bridge; [ "$CNI_COMMAND" != ADD ] || { setsid sleep ${LONG} & sleep ${LONG}; }`,
   });
   for (const which of ["outer", "inner"] as const) {
     const run = machine.start([program, "conformance", plugins.path, "--timeout=3600"]);
-    await untilTrue(() => processesWith("86422").length, (count) => count > 1);
+    await untilTrue(() => processesWith(LONG).length, (count) => count > 1);
     const [inner] = processesWith(`conformance\0${plugins.path}`).filter((pid) => pid !== run.pid);
     process.kill(which === "outer" ? run.pid : inner!, "SIGKILL");
     await run.exited;
     if (which === "inner") expect(await run.stderr.text()).toMatch(/ran the plugins was ended by signal 9/);
-    await untilTrue(() => [...processesWith("86422"), ...processesWith(plugins.path)], (left) => left.length === 0);
+    await untilTrue(() => [...processesWith(LONG), ...processesWith(plugins.path)], (left) => left.length === 0);
     expect(await leftSince(moment, machine)).toEqual([]);
     expect(await filesOf(machine)).toEqual(before);
   }

@@ -134,7 +134,7 @@ test("the status is of calls from here: of its variables and its directory", asy
   });
   await machine.sh("mkdir /run/closed");
   const closed = `cd /run/closed; chmod 000 .`;
-  expect(await from(closed)).toEqual({
+  expect(await untilTrue(() => from(closed), (now) => Object.keys(now.declined).length > 0)).toEqual({
     problem: "no worker can enter the working directory /run/closed (EACCES)",
     served: served + 1,
     declined: { directory: 1 },
