@@ -14,7 +14,7 @@ export interface SpecDemand {
   strength: Strength;
   /** The version of the specification from which it holds. */
   since: string;
-  /** Undefined: of any, and it needs no configuration. */
+  /** Undefined: asked of every plugin, also without a configuration. */
   kinds?: readonly Kind[];
   /** Why it is not asked of this plugin; undefined when it is. */
   unless?(trial: Trial): string | undefined;

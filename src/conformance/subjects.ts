@@ -3,7 +3,9 @@ import type { Feature } from "./features.ts";
 import type { TrialHost } from "./host.ts";
 
 /** main: makes an interface. ipam: gives addresses. meta: changes what an earlier plugin of a chain has made. */
-export type Kind = "main" | "ipam" | "meta";
+export const everyKind = ["main", "ipam", "meta"] as const;
+
+export type Kind = (typeof everyKind)[number];
 
 export interface Subject {
   kind: Kind;

@@ -1,5 +1,5 @@
 /** VERSION, and the call without a command. */
-import { documentOf, requireSuccess, told } from "../answer.ts";
+import { documentOf, requireSilence, requireSuccess, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
@@ -73,7 +73,7 @@ export const about: readonly SpecDemand[] = [
     check(trial) {
       const answer = trial.run("", {});
       requireSuccess(answer);
-      if (answer.stdout.trim() !== "") throw new Unmet(`it says something on stdout: ${told(answer)}`);
+      requireSilence(answer);
       if (!/\bv?\d+\.\d+/.test(answer.stderr)) throw new Unmet(`stderr names no version: ${told(answer)}`);
     },
   },

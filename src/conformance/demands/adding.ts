@@ -4,6 +4,7 @@ import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { formatPrefix, parseAddress, parsePrefix } from "../../net/address.ts";
 import { requireError, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
+import { everyKind } from "../subjects.ts";
 import { listIn, type Trial, type TrialAttachment } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
@@ -76,7 +77,7 @@ export const addSucceeds: SpecDemand = {
   section: ADD,
   strength: "must",
   since: "0.1.0",
-  kinds: ["main", "ipam", "meta"],
+  kinds: everyKind,
   check: (trial) => void trial.attachment("c1").add(),
 };
 
@@ -88,7 +89,7 @@ export const adding: readonly SpecDemand[] = [
     section: `${RESULT}; earlier versions of the specification`,
     strength: "must",
     since: "0.1.0",
-    kinds: ["main", "ipam", "meta"],
+    kinds: everyKind,
     check(trial) {
       const wrong = versionsOf(trial).flatMap((version) => addIn(version, trial));
       if (wrong.length > 0) throw new Unmet(wrong.join("; "));
@@ -100,7 +101,7 @@ export const adding: readonly SpecDemand[] = [
     section: RESULT,
     strength: "must",
     since: "1.0.0",
-    kinds: ["main", "ipam", "meta"],
+    kinds: everyKind,
     check(trial) {
       const wrong = wrongFields(trial.attachment("c1").add(), trial.subject.kind);
       if (wrong.length > 0) throw new Unmet(`the result has ${wrong.join("; ")}`);

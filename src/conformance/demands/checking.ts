@@ -1,6 +1,8 @@
 /** CHECK. */
 import { requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
+import { everyKind } from "../subjects.ts";
+import { whyNoPool } from "./pool.ts";
 
 const CHECK = "Section 2, CHECK";
 
@@ -11,7 +13,7 @@ export const checking: readonly SpecDemand[] = [
     section: CHECK,
     strength: "must",
     since: "0.4.0",
-    kinds: ["main", "ipam", "meta"],
+    kinds: everyKind,
     check(trial) {
       const one = trial.attachment("c1");
       one.add();
@@ -42,7 +44,7 @@ export const checking: readonly SpecDemand[] = [
     strength: "must",
     since: "0.4.0",
     kinds: ["main"],
-    unless: ({ subject }) => subject.confOfOneAddress === undefined ? "no IPAM gives it addresses" : undefined,
+    unless: whyNoPool,
     check(trial) {
       const one = trial.attachment("c1");
       one.add();

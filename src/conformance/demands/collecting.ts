@@ -2,12 +2,11 @@
 import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
 import { requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import type { Kind } from "../subjects.ts";
+import { everyKind } from "../subjects.ts";
 import type { Trial, TrialAttachment } from "../trial.ts";
-import { cannotLosePool, requireAddressBack, withoutPool } from "./pool.ts";
+import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 
-const every: readonly Kind[] = ["main", "ipam", "meta"];
-const gc = { section: "Section 2, GC", strength: "must", since: "1.1.0", kinds: every } as const;
+const gc = { section: "Section 2, GC", strength: "must", since: "1.1.0", kinds: everyKind } as const;
 
 function collect(trial: Trial, valid: readonly TrialAttachment[], conf: Record<string, unknown> = {}): void {
   const list = valid.map(({ name }) => name);
@@ -31,7 +30,7 @@ export const collecting: readonly SpecDemand[] = [
     name: "gc-frees-addresses",
     sentence: "GC removes what attachments hold that are not in the list: their addresses are free again",
     kinds: ["main", "ipam"],
-    unless: cannotLosePool,
+    unless: whyNoSecondContainer,
     check: (trial) =>
       requireAddressBack(trial, (one, { conf }) => {
         trial.host.removeContainer(one.container);
@@ -55,7 +54,7 @@ export const collecting: readonly SpecDemand[] = [
     section: "Section 2, STATUS",
     strength: "must",
     since: "1.1.0",
-    kinds: every,
+    kinds: everyKind,
     check(trial) {
       const answer = trial.call("STATUS");
       requireSuccess(answer);
@@ -69,7 +68,7 @@ export const collecting: readonly SpecDemand[] = [
     strength: "must",
     since: "1.1.0",
     kinds: ["main"],
-    unless: withoutPool,
+    unless: whyNoPool,
     check(trial) {
       requireError(trial.call("STATUS", { conf: { ipam: { type: "no-such-ipam" } } }));
     },

@@ -1,18 +1,17 @@
 /** The conventions of CNI, and keys that a plugin does not know. */
 import type { SpecDemand } from "../demand.ts";
 import { more, onHost, requireNothingLeft } from "../leftovers.ts";
-import type { Kind } from "../subjects.ts";
+import { everyKind } from "../subjects.ts";
 import { listIn, type Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
-const every: readonly Kind[] = ["main", "ipam", "meta"];
 const CONVENTIONS = "the conventions of CNI";
 const NOT_THERE = "the plugin does not have the capability";
 const withoutIps = ({ subject }: Trial) => subject.ip === undefined ? NOT_THERE : undefined;
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,
   strength: "should",
-  kinds: every,
+  kinds: everyKind,
 } as const;
 
 export const conventions: readonly SpecDemand[] = [
@@ -22,7 +21,7 @@ export const conventions: readonly SpecDemand[] = [
     section: "Section 1, args",
     strength: "should",
     since: "0.2.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) => void trial.attachment("c1").add({ conf: { args: { labels: [{ key: "app", value: "db" }] } } }),
   },
   {
@@ -31,7 +30,7 @@ export const conventions: readonly SpecDemand[] = [
     section: `kubelets, by containerd and CRI-O; ${CONVENTIONS}`,
     strength: "engines",
     since: "0.1.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) =>
       void trial.attachment("c1").add({
         env: { CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=db-0" },
@@ -43,7 +42,7 @@ export const conventions: readonly SpecDemand[] = [
     section: CONVENTIONS,
     strength: "engines",
     since: "0.3.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) =>
       void trial.attachment("c1").add({ conf: { runtimeConfig: { "com.example.unknown": { key: "value" } } } }),
   },
@@ -53,7 +52,7 @@ export const conventions: readonly SpecDemand[] = [
     section: CONVENTIONS,
     strength: "should",
     since: "0.2.0",
-    kinds: every,
+    kinds: everyKind,
     unless: withoutIps,
     check: (trial) => requireIp(trial, { args: { cni: { ips: [trial.subject.ip] } } }),
   },
@@ -63,7 +62,7 @@ export const conventions: readonly SpecDemand[] = [
     section: "every engine",
     strength: "engines",
     since: "0.1.0",
-    kinds: every,
+    kinds: everyKind,
     check(trial) {
       const one = trial.attachment("c1", "0123456789abcdef".repeat(4));
       one.add();

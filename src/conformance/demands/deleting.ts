@@ -2,13 +2,12 @@
 import { requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import { inContainer, onHost, requireNothingLeft } from "../leftovers.ts";
-import type { Kind } from "../subjects.ts";
+import { everyKind } from "../subjects.ts";
 import type { Trial, TrialAttachment } from "../trial.ts";
-import { cannotLosePool, requireAddressBack, withoutPool } from "./pool.ts";
+import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 
 const DEL = "Section 2, DEL";
-const every: readonly Kind[] = ["main", "ipam", "meta"];
-const must = { section: DEL, strength: "must", since: "0.1.0", kinds: every } as const;
+const must = { section: DEL, strength: "must", since: "0.1.0", kinds: everyKind } as const;
 const should = { ...must, strength: "should" } as const;
 
 /** Of a network that had an attachment before, because bridges and chains of rules stay for the next. */
@@ -63,7 +62,7 @@ export const deleting: readonly SpecDemand[] = [
     name: "del-frees-addresses",
     sentence: "DEL gives addresses back: the next container gets the only one of a pool",
     kinds: ["main", "ipam"],
-    unless: withoutPool,
+    unless: whyNoPool,
     check: (trial) => requireAddressBack(trial, (one, change) => one.del(change)),
   },
   {
@@ -72,7 +71,7 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "After an ADD that failed, for want of an address, DEL succeeds, and nothing of the container is left",
     section: `${DEL}; Section 3`,
     kinds: ["main"],
-    unless: cannotLosePool,
+    unless: whyNoSecondContainer,
     check(trial) {
       const conf = trial.subject.confOfOneAddress!;
       trial.attachment("c1").add({ conf });
@@ -122,7 +121,7 @@ export const deleting: readonly SpecDemand[] = [
     name: "del-empty-netns-frees-addresses",
     sentence: "DEL with an empty CNI_NETNS gives addresses back",
     kinds: ["main", "ipam"],
-    unless: cannotLosePool,
+    unless: whyNoSecondContainer,
     check: (trial) =>
       requireAddressBack(trial, (one, change) => {
         trial.host.removeContainer(one.container);

@@ -6,15 +6,13 @@ import { executablesIn } from "../../../conformance/files.ts";
 import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
 import { type Run, runConformance } from "../../../conformance/run.ts";
 import { whyNotShown } from "../../../conformance/shown.ts";
-import type { Kind, Subject } from "../../../conformance/subjects.ts";
+import { everyKind, type Kind, type Subject } from "../../../conformance/subjects.ts";
 import { O_CREAT, O_TRUNC, O_WRONLY, openFile, readConfiguredFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine, printToStderr } from "../output.ts";
-
-const KINDS: readonly Kind[] = ["main", "ipam", "meta"];
 
 /** Apart from what the plugins do not meet. */
 const RUN_FAILED = 3;
@@ -120,7 +118,7 @@ function openReport(path: string): number {
 
 function configuredSubjects(given: Given): Map<string, Subject> {
   const kind = (given.value("kind") ?? "main") as Kind, files = given.values("conf");
-  if (!KINDS.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${KINDS.join(", ")}`);
+  if (!everyKind.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${everyKind.join(", ")}`);
   if (given.has("kind") && files.length === 0) {
     throw new UsageError("--kind says what plugins of --conf are: add --conf, or leave --kind out");
   }
