@@ -1,6 +1,7 @@
 /** One plugin on a host of its own, for one demand: attachments, and the calls that an engine would make for them. */
 import { isObject } from "../cni/json.ts";
-import { resultFamily } from "../cni/versions.ts";
+import { VALID_ATTACHMENTS } from "../cni/valid-attachments.ts";
+import { compareVersions, resultFamily } from "../cni/versions.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { Overdue } from "../ffi/run-program.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
@@ -69,6 +70,15 @@ export class Trial {
   call(command: string, change: Change = {}): PluginAnswer {
     const { stdin = JSON.stringify(this.configuration(change)), env } = change;
     return this.run(stdin, { CNI_COMMAND: command, ...env });
+  }
+
+  collectGarbage(valid: readonly TrialAttachment[], conf: Record<string, unknown> = {}): PluginAnswer {
+    return this.call("GC", { conf: { ...conf, [VALID_ATTACHMENTS]: valid.map(({ name }) => name) } });
+  }
+
+  /** Whether the plugin is asked in this version of the specification or a newer one. */
+  knows(version: string): boolean {
+    return compareVersions(this.plugin.version, version) >= 0;
   }
 
   run(stdin: string, variables: Readonly<Record<string, string | undefined>>): PluginAnswer {

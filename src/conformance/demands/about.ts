@@ -4,7 +4,7 @@ import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
-const VERSION = "Section 2, VERSION";
+const VERSION = "Section 5, VERSION Success";
 const FORM = /^\d+\.\d+\.\d+$/;
 
 function ask(trial: Trial, stdin: string): Record<string, unknown> {
@@ -66,7 +66,7 @@ export const about: readonly SpecDemand[] = [
   },
   {
     name: "about-without-command",
-    sentence: "Without CNI_COMMAND it prints its name and version to stderr, nothing to stdout, and exits with 0",
+    sentence: "Without CNI_COMMAND it prints its version to stderr, nothing to stdout, and exits with 0",
     section: "nerdctl and Nomad, which learn the version of a plugin this way, and podman's info",
     strength: "engines",
     since: "0.1.0",

@@ -33,7 +33,7 @@ export const conformanceCommand: Command = {
   notes:
     "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
     "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n",
-  exitStatus: "1 when a demand is not met; 3 when the run failed, or with a demand, which it then calls unknown.",
+  exitStatus: '1 when a demand is not met; 3 when the run failed, or a demand could not be asked ("unknown").',
   examples: [
     { args: "/opt/cni/bin", what: "every plugin in there" },
     { args: "/usr/lib/cni bridge portmap --json", what: "two of them, for programs" },
