@@ -2,19 +2,22 @@
 import type { Kind } from "./subjects.ts";
 import type { Trial } from "./trial.ts";
 
-/** engines: no sentence of the specification, but container engines rely on it. */
-export type Strength = "must" | "should" | "engines";
+/**
+ * must, should: the word of the specification, or of the conventions of CNI, in that place. implied: it says so without
+ * either word, as in a table of codes, or it follows from what it says. engines: container engines rely on it.
+ */
+export type Strength = "must" | "should" | "implied" | "engines";
 
 export interface SpecDemand {
   /** Stays the same from release to release. */
   name: string;
   sentence: string;
-  /** Of the specification 1.1.0; for `engines`, who relies on it. */
+  /** Of the specification 1.1.0, or of the conventions; for `engines`, who relies on it. */
   section: string;
   strength: Strength;
   /** The version of the specification from which it holds. */
   since: string;
-  /** Undefined: of any, and it needs no configuration. */
+  /** Undefined: asked of every plugin, also without a configuration. */
   kinds?: readonly Kind[];
   /** Why it is not asked of this plugin; undefined when it is. */
   unless?(trial: Trial): string | undefined;

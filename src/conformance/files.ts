@@ -2,7 +2,7 @@
  * The files that plugins find: the machine's, which cannot be written to, with directories of memory where plugins write.
  * The real host keeps its own, because all of it is mounted in a namespace of this process.
  */
-import { linkTarget } from "../ffi/directory-entries.ts";
+import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
 import {
   closeFile,
   createFile,
@@ -25,22 +25,26 @@ import {
   mountNew,
   openOwnMounts,
 } from "../ffi/namespaces.ts";
-import { pluginNamed } from "../plugins/table.ts";
+import { pluginNamed, pluginNames } from "../plugins/table.ts";
+import { TrialHost } from "./host.ts";
+import { shellWord } from "./shell-word.ts";
 import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./shown.ts";
 
 export class PluginFiles {
   /** Of all demands: none sees what a plugin has mounted or unmounted for an earlier one. */
   private readonly mounts: number;
 
-  /** The directories and our program stay where they are. */
-  constructor(private readonly directories: readonly string[], private readonly program: string) {
+  private readonly program = linkTarget("/proc/self/exe")!;
+
+  /** The directories stay where they are, and so does our program. */
+  constructor(private readonly directories: readonly string[]) {
     leaveOthersMounts();
     makeMountsReadOnly();
     mountNew("proc", "/proc");
     this.mounts = openOwnMounts();
   }
 
-  /** The directories are empty. */
+  /** A new host's: where plugins write is nothing but our own plugins. */
   renew(): void {
     enterCopyOf(this.mounts);
     const shown = this.directories.map((path) => ({ path, fd: openFile(path, O_PATH | O_DIRECTORY) }));
@@ -56,13 +60,38 @@ export class PluginFiles {
       closeFile(createFile(this.program, O_WRONLY));
       showAgain(program, this.program);
     } else closeFile(program);
+    makeDirectories(OWN_PLUGINS, 0o755);
+    for (const name of pluginNames) replaceWithLink(`${OWN_PLUGINS}/${name}`, this.program);
   }
 
-  /** In /sys. */
-  showNetworkOfThread(): void {
-    mountNew("sysfs", "/sys");
+  onNewHost<T>(work: (host: TrialHost) => T): T {
+    this.renew();
+    const host = new TrialHost(this.byHand());
+    try {
+      mountNew("sysfs", "/sys"); // Each shows the network namespace in which it was mounted.
+      return work(host);
+    } finally {
+      host.end();
+    }
+  }
+
+  /** Commands of a shell that do the same as `renew`, in namespaces of their own. */
+  private byHand(): string[] {
+    const shown = this.directories.map((path, index) => ({ path: shellWord(path), fd: PROGRAM_FD + 1 + index }));
+    return [
+      "unshare --mount --net sh",
+      `exec ${PROGRAM_FD}<${shellWord(this.program)}`,
+      ...shown.map(({ path, fd }) => `exec ${fd}<${path}`),
+      ...SCRATCH.map((path) => `mount -t tmpfs tmpfs ${path}`),
+      "mount -t sysfs sysfs /sys",
+      ...shown.map(({ path, fd }) => `mkdir -p ${path}; mount --no-canonicalize --bind /proc/self/fd/${fd} ${path}`),
+      `mkdir ${NETNS_DIRECTORY}; /proc/self/fd/${PROGRAM_FD} install --no-resident ${OWN_PLUGINS} >/dev/null`,
+    ];
   }
 }
+
+/** The first after the standard ones: `mount` would hide what has a path only. */
+const PROGRAM_FD = 3;
 
 function showAgain(fd: number, path: string): void {
   mountAgain(`/proc/self/fd/${fd}`, path);

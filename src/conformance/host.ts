@@ -1,12 +1,16 @@
 /** A host for one demand: a network namespace of its own, containers with paths in it, and the links that plugins need. */
+import { ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
 import { closeFile, createFile, makeDirectories, O_WRONLY, removeFile, replaceFile } from "../ffi/files.ts";
+import { lastErrno } from "../ffi/libc.ts";
 import { mountAgain, unmount } from "../ffi/namespaces.ts";
 import { addAddress, delAddress, listAddresses } from "../ffi/netlink/route/address.ts";
 import { vethKind } from "../ffi/netlink/route/link-kinds.ts";
 import { addLink, delLink, getLink, type Link, setLink } from "../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../ffi/netlink/route/loopback.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
-import { inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
+import { ENTERING, inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
+import { sendSignal, SIGKILL } from "../ffi/signals.ts";
+import { forgetEnded } from "../ffi/spawn.ts";
 import { parsePrefix } from "../net/address.ts";
 import { NETNS_DIRECTORY } from "./shown.ts";
 import { Unmet } from "./unmet.ts";
@@ -21,13 +25,14 @@ export class TrialHost {
   private readonly home = openOwnNetns();
   private readonly netns = makeNetns();
   private readonly containers: TrialContainer[] = [];
-  /** Commands of a shell that make the same by hand. */
-  readonly byHand: string[] = ["ip link set lo up"];
+  /** Commands of a shell that make the same by hand, after those that make its files. */
+  readonly byHand: string[];
 
   /** The thread is in it until `end`. */
-  constructor() {
-    if (!isEntered(this.netns)) throw new Error("the namespace of a host cannot be entered");
+  constructor(filesByHand: readonly string[]) {
+    if (!isEntered(this.netns)) throw new SyscallError(ENTERING, lastErrno(), "a host's network namespace");
     withRoutes(bringUpLoopback);
+    this.byHand = [...filesByHand, "ip link set lo up"];
   }
 
   end(): void {
@@ -35,6 +40,7 @@ export class TrialHost {
     for (const { netns } of this.containers) closeFile(netns);
     closeFile(this.netns);
     closeFile(this.home);
+    endStartedProcesses();
   }
 
   container(name: string): TrialContainer {
@@ -122,6 +128,16 @@ export class TrialHost {
     replaceFile(path, text, { mode: 0o644 });
     this.byHand.push(`mkdir -p $(dirname ${path}); printf '${text.replaceAll("\n", "\\n")}' > ${path}`);
   }
+}
+
+/** This is process 1 of its namespace, so these are what plugins have started. */
+function endStartedProcesses(): void {
+  try {
+    sendSignal(-1, SIGKILL);
+  } catch (error) {
+    if (!isErrno(error, ESRCH)) throw error;
+  }
+  forgetEnded();
 }
 
 /** Of an ADD that says that it has made it. */

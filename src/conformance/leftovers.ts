@@ -5,6 +5,8 @@ import { listLinks } from "../ffi/netlink/route/link.ts";
 import { loopback } from "../ffi/netlink/route/loopback.ts";
 import { describeRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { listRules } from "../ffi/netlink/route/rule.ts";
+import { listClasses, listQdiscs } from "../ffi/netlink/tc/queueing.ts";
+import { readHtbClass, readTbf } from "../ffi/netlink/tc/shapers.ts";
 import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { formatPrefix, isLinkLocal } from "../net/address.ts";
@@ -13,12 +15,18 @@ import { Unmet } from "./unmet.ts";
 import { writtenFiles } from "./files.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
 
+const BITS = 8;
+
 /** Of the rule that the kernel adds with the first VRF. */
 const NO_TABLE = 0;
 const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
 
 export function onHost(host: TrialHost): string[] {
-  return [...host.outside(networkLines), ...packetRules(), ...writtenFiles()];
+  return [
+    ...host.outside((routes) => [...networkLines(routes), ...limits(routes)]),
+    ...packetRules(),
+    ...writtenFiles(),
+  ];
 }
 
 export function inContainer(host: TrialHost, container: TrialContainer): string[] {
@@ -43,7 +51,25 @@ function networkLines(socket: NetlinkSocket): string[] {
   ];
 }
 
-function packetRules(): string[] {
+const LIMIT = "limit of ";
+
+export const isLimit = (line: string) => line.startsWith(LIMIT);
+
+/** How a line begins that tells of one. */
+export const limitTo = (bitsPerSecond: number) => `${LIMIT}${bitsPerSecond} bit/s`;
+
+/** Of token buckets, and of classes of traffic. */
+function limits(socket: NetlinkSocket): string[] {
+  const buckets = listQdiscs(socket).filter(({ kind }) => kind === "tbf");
+  return listLinks(socket).flatMap((link) =>
+    [
+      ...buckets.filter(({ linkIndex }) => linkIndex === link.index).map(({ options }) => readTbf(options)),
+      ...listClasses(socket, link).filter(({ kind }) => kind === "htb").map(({ options }) => readHtbClass(options)),
+    ].map(({ rate }) => `${limitTo(rate * BITS)} on ${link.name}`)
+  );
+}
+
+export function packetRules(): string[] {
   const socket = openNetlink(NETLINK_NETFILTER);
   try {
     return rulesetLines(socket);

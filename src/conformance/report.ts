@@ -22,13 +22,6 @@ function inWords({ passed, failed, unknown, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed, ${unknown === 0 ? "" : `${unknown} unknown, `}${skipped} skipped`;
 }
 
-/** What makes the place where the commands of a failure can be repeated. */
-const PLACE = [
-  "unshare --mount --net sh",
-  "mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/lib; mount -t sysfs sysfs /sys; mkdir /run/netns",
-  `${process.execPath} install --no-resident /run/patchbay-plugins >/dev/null`,
-];
-
 export function forPeople(reports: readonly PluginReport[]): string {
   const lines = reports.flatMap((report) => [...linesOf(report), ""]);
   return [
@@ -46,8 +39,7 @@ function linesOf({ plugin, path, kind, version, outcomes }: PluginReport): strin
       `  ${outcome.toUpperCase()} ${demand.name} (${demand.strength}; ${demand.section})`,
       `    demanded: ${demand.sentence}`,
       `    seen: ${reason}`,
-      "    by hand:",
-      ...[...PLACE, ...byHand].map((command) => `      ${command}`),
+      ...byHand.length === 0 ? [] : ["    by hand:", ...byHand.map((command) => `      ${command}`)],
     ]),
     ...skippedLines(outcomes),
   ];
@@ -95,7 +87,7 @@ function caseOf(plugin: string, seen: Outcome): string {
   if (seen.outcome === "skipped") {
     return `${head}>\n      <skipped message="${escaped(seen.reason)}"/>\n    </testcase>\n`;
   }
-  const text = [sentence, section, "", ...PLACE, ...seen.byHand].join("\n");
+  const text = [sentence, section, "", ...seen.byHand].join("\n");
   const element = seen.outcome === "failed" ? "failure" : "error";
   return `${head}>\n      <${element} message="${escaped(seen.reason)}">${
     escaped(text)

@@ -1,13 +1,10 @@
 /** Asks every plugin every demand, each on a host of its own, and tells what was seen. */
 import { errorText } from "../cni/error.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../cni/versions.ts";
-import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
-import { ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
-import { exists, makeDirectories, namesIn } from "../ffi/files.ts";
-import { sendSignal, SIGKILL } from "../ffi/signals.ts";
-import { forgetEnded } from "../ffi/spawn.ts";
+import { SyscallError } from "../ffi/errno.ts";
+import { exists, namesIn } from "../ffi/files.ts";
 import { UntrustedFile } from "../ffi/trusted-executable.ts";
-import { pluginNamed, pluginNames } from "../plugins/table.ts";
+import { pluginNamed } from "../plugins/table.ts";
 import { documentOf, requireSuccess } from "./answer.ts";
 import { type Outcome, type PluginReport, type SpecDemand } from "./demand.ts";
 import { supportedVersions } from "./demands/about.ts";
@@ -15,8 +12,7 @@ import { addSucceeds } from "./demands/adding.ts";
 import { demands } from "./demands/table.ts";
 import { has } from "./features.ts";
 import { PluginFiles } from "./files.ts";
-import { TrialHost } from "./host.ts";
-import { OWN_PLUGINS, shownDirectories } from "./shown.ts";
+import { shownDirectories } from "./shown.ts";
 import { type Subject, subjects } from "./subjects.ts";
 import { type Plugin, Trial } from "./trial.ts";
 import { AddFailed, Unmet } from "./unmet.ts";
@@ -37,8 +33,7 @@ const MOST_OVERDUE = 3;
 
 /** Call it in a process that `runAlone` has started: it changes the process's mounts, and ends what plugins have started. */
 export function runConformance(run: Run): PluginReport[] {
-  const program = linkTarget("/proc/self/exe")!;
-  const files = new PluginFiles(shownDirectories(run.directory, namesIn(run.directory)), program);
+  const files = new PluginFiles(shownDirectories(run.directory, namesIn(run.directory)));
   files.renew();
   const lost = run.names.find((name) => !exists(`${run.directory}/${name}`));
   if (lost !== undefined) {
@@ -46,67 +41,46 @@ export function runConformance(run: Run): PluginReport[] {
       `${run.directory}/${lost} leads by links through directories that the run hides: copy the plugin to its place`,
     );
   }
-  return run.names.map((name) => askPlugin(run, files, program, name));
+  return run.names.map((name) => askPlugin(run, files, name));
 }
 
-function askPlugin(run: Run, files: PluginFiles, program: string, name: string): PluginReport {
-  const known = pluginNamed(name), { directory, timeoutMs } = run, path = `${directory}/${name}`;
-  const subject = run.configured.get(name) ?? (known === undefined ? undefined : subjects[known]);
-  const asked = { name, path, directory, subject, versions: [], version: CURRENT_VERSION, timeoutMs };
-  const versions = versionsOf(files, program, asked);
-  const plugin: Plugin = { ...asked, versions, version: versions.at(-1) ?? CURRENT_VERSION };
-  const outcomes: Outcome[] = [];
-  let overdue = 0;
+function askPlugin(run: Run, files: PluginFiles, name: string): PluginReport {
+  const plugin = pluginOf(run, files, name), outcomes: Outcome[] = [];
   for (const demand of demands) {
     run.progress?.(name, demand.name, outcomes.length, demands.length);
-    const reason = overdue < MOST_OVERDUE
-      ? whySkipped(demand, plugin)
-      : `${overdue} calls had not ended in time, so it is not called any more`;
+    const reason = whySkipped(demand, plugin);
     outcomes.push(
       reason === undefined
-        ? ask(demand, outcomes.some(isFailedAdd), (work) =>
-          onNewHost(files, program, (host) => {
-            const trial = new Trial(plugin, host);
-            try {
-              return work(trial);
-            } finally {
-              overdue += trial.overdue;
-            }
-          }))
+        ? ask(demand, plugin, files, outcomes.some(isFailedAdd))
         : { demand, outcome: "skipped", reason },
     );
   }
-  return { plugin: name, path, kind: subject?.kind, version: plugin.version, outcomes };
+  const { path, subject, version } = plugin;
+  return { plugin: name, path, kind: subject?.kind, version, outcomes };
 }
 
-function onNewHost<T>(files: PluginFiles, program: string, work: (host: TrialHost) => T): T {
-  files.renew();
-  makeDirectories(OWN_PLUGINS, 0o755);
-  for (const name of pluginNames) replaceWithLink(`${OWN_PLUGINS}/${name}`, program);
-  const host = new TrialHost();
-  try {
-    files.showNetworkOfThread();
-    return work(host);
-  } finally {
-    host.end();
-    endWhatIsLeft();
-  }
-}
-
-/** This is process 1 of its namespace, so these are what plugins have started. */
-function endWhatIsLeft(): void {
-  try {
-    sendSignal(-1, SIGKILL);
-  } catch (error) {
-    if (!isErrno(error, ESRCH)) throw error;
-  }
-  forgetEnded();
+function pluginOf({ directory, configured, timeoutMs }: Run, files: PluginFiles, name: string): Plugin {
+  const known = pluginNamed(name),
+    subject = configured.get(name) ?? (known === undefined ? undefined : subjects[known]);
+  const plugin: Plugin = {
+    name,
+    path: `${directory}/${name}`,
+    directory,
+    subject,
+    versions: [],
+    version: CURRENT_VERSION,
+    timeoutMs,
+    overdue: 0,
+  };
+  plugin.versions = versionsOf(plugin, files);
+  plugin.version = plugin.versions.at(-1) ?? CURRENT_VERSION;
+  return plugin;
 }
 
 /** Those that it lists and we know; none when it does not tell, which is asked for as a demand, too. */
-function versionsOf(files: PluginFiles, program: string, plugin: Plugin): string[] {
+function versionsOf(plugin: Plugin, files: PluginFiles): string[] {
   try {
-    return onNewHost(files, program, (host) => {
+    return files.onNewHost((host) => {
       const trial = new Trial(plugin, host), stdin = JSON.stringify({ cniVersion: CURRENT_VERSION });
       const answer = trial.run(stdin, { CNI_COMMAND: "VERSION" });
       requireSuccess(answer);
@@ -118,7 +92,8 @@ function versionsOf(files: PluginFiles, program: string, plugin: Plugin): string
   }
 }
 
-function whySkipped(demand: SpecDemand, { subject, version }: Plugin): string | undefined {
+function whySkipped(demand: SpecDemand, { subject, version, overdue }: Plugin): string | undefined {
+  if (overdue >= MOST_OVERDUE) return `${overdue} calls had not ended in time, so it is not called any more`;
   if (compareVersions(version, demand.since) < 0) {
     return `the demand holds from ${demand.since} on, and the plugin knows ${version}`;
   }
@@ -134,16 +109,12 @@ function whySkipped(demand: SpecDemand, { subject, version }: Plugin): string | 
 const isFailedAdd = ({ demand, outcome }: Outcome) => demand === addSucceeds && outcome === "failed";
 
 /** Whatever fails in it, the other demands are asked: a plugin can take away what asking it needs. */
-function ask(
-  demand: SpecDemand,
-  isAddFailing: boolean,
-  onHost: (work: (trial: Trial) => Outcome) => Outcome,
-): Outcome {
+function ask(demand: SpecDemand, plugin: Plugin, files: PluginFiles, isAddFailing: boolean): Outcome {
   let byHand: readonly string[] = [];
   try {
-    return onHost((trial) => {
-      byHand = trial.host.byHand;
-      const reason = demand.unless?.(trial);
+    return files.onNewHost((host) => {
+      byHand = host.byHand;
+      const trial = new Trial(plugin, host), reason = demand.unless?.(trial);
       if (reason !== undefined) return { demand, outcome: "skipped", reason };
       demand.check(trial);
       return { demand, outcome: "passed" };

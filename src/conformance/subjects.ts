@@ -3,7 +3,9 @@ import type { Feature } from "./features.ts";
 import type { TrialHost } from "./host.ts";
 
 /** main: makes an interface. ipam: gives addresses. meta: changes what an earlier plugin of a chain has made. */
-export type Kind = "main" | "ipam" | "meta";
+export const everyKind = ["main", "ipam", "meta"] as const;
+
+export type Kind = (typeof everyKind)[number];
 
 export interface Subject {
   kind: Kind;
@@ -21,7 +23,7 @@ export interface Subject {
   mac?: string;
   ip?: string;
   portMappings?: readonly object[];
-  bandwidth?: object;
+  bandwidth?: { ingressRate: number; egressRate: number };
 }
 
 const SUBNET = "10.99.0.0/24", ONE = "10.99.0.5", ASKED_IP = "10.99.0.77/24", ASKED_MAC = "02:00:00:00:00:77";
@@ -103,7 +105,7 @@ const ipam: Record<string, Subject> = {
 
 const portMappings = [{ hostPort: 18080, containerPort: 80, protocol: "tcp" }];
 
-const rates = { ingressRate: 8_000_000, ingressBurst: 80_000, egressRate: 8_000_000, egressBurst: 80_000 };
+const rates = { ingressRate: 8_000_000, ingressBurst: 80_000, egressRate: 16_000_000, egressBurst: 160_000 };
 
 const meta: Record<string, Subject> = {
   "bandwidth": {

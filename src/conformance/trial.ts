@@ -1,11 +1,13 @@
 /** One plugin on a host of its own, for one demand: attachments, and the calls that an engine would make for them. */
 import { isObject } from "../cni/json.ts";
-import { resultFamily } from "../cni/versions.ts";
+import { VALID_ATTACHMENTS } from "../cni/valid-attachments.ts";
+import { compareVersions, resultFamily } from "../cni/versions.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { Overdue } from "../ffi/run-program.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
 import { answerOf, documentOf, type PluginAnswer, requireSuccess } from "./answer.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
+import { shellWord } from "./shell-word.ts";
 import { OWN_PLUGINS } from "./shown.ts";
 import type { Subject } from "./subjects.ts";
 import { AddFailed, Unmet } from "./unmet.ts";
@@ -21,6 +23,8 @@ export interface Plugin {
   /** Its newest. */
   version: string;
   timeoutMs: number;
+  /** How many of its calls have not ended in time. */
+  overdue: number;
 }
 
 export interface Change {
@@ -38,9 +42,6 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const ADDRESS = "10.99.0.2/24", GATEWAY = "10.99.0.1";
 
 export class Trial {
-  /** How many calls did not end in time, of all trials of the plugin. */
-  overdue = 0;
-
   constructor(readonly plugin: Plugin, readonly host: TrialHost) {
     plugin.subject?.prepare?.(host);
   }
@@ -71,12 +72,21 @@ export class Trial {
     return this.run(stdin, { CNI_COMMAND: command, ...env });
   }
 
+  collectGarbage(valid: readonly TrialAttachment[], conf: Record<string, unknown> = {}): PluginAnswer {
+    return this.call("GC", { conf: { ...conf, [VALID_ATTACHMENTS]: valid.map(({ name }) => name) } });
+  }
+
+  /** Whether the plugin is asked in this version of the specification or a newer one. */
+  knows(version: string): boolean {
+    return compareVersions(this.plugin.version, version) >= 0;
+  }
+
   run(stdin: string, variables: Readonly<Record<string, string | undefined>>): PluginAnswer {
     const { path, directory, timeoutMs } = this.plugin;
     const set = Object.entries({ ...variables, CNI_PATH: `${directory}:${OWN_PLUGINS}` })
       .filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const words = set.map(([name, value]) => `${name}=${quoted(value)}`).join(" ");
-    this.host.byHand.push(`printf %s ${quoted(stdin)} | ${words} ${quoted(path)}`);
+    const words = set.map(([name, value]) => `${name}=${shellWord(value)}`).join(" ");
+    this.host.byHand.push(`printf %s ${shellWord(stdin)} | ${words} ${shellWord(path)}`);
     const command = variables.CNI_COMMAND ?? "the call without CNI_COMMAND";
     try {
       const finished = runTrusted(
@@ -92,15 +102,10 @@ export class Trial {
       return answerOf(command, finished);
     } catch (error) {
       if (!(error instanceof Overdue)) throw error;
-      this.overdue++;
+      this.plugin.overdue++;
       throw new Unmet(`${command} had not ended after ${timeoutMs / 1000} s, and was killed`);
     }
   }
-}
-
-/** One word of a shell. */
-function quoted(text: string): string {
-  return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 export class TrialAttachment {

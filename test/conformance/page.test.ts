@@ -9,7 +9,7 @@ test("the page's table has every demand, with its sentence, section, strength, v
     `${sentence} (${section})`,
     strength,
     since,
-    kinds === undefined ? "any" : kinds.length === 3 ? "every" : kinds.join(", "),
+    kinds?.join(", ") ?? "every plugin",
   ]);
   expect(rowsBelow("What is asked")).toEqual(wanted);
 });

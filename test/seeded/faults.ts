@@ -2600,6 +2600,12 @@ const conformance: Fault[] = [
     tests: wrongPlugins,
   },
   {
+    file: "src/conformance/demands/conventions.ts",
+    find: "!hasSucceeded(ended) && hasSucceeded(ofShort[index]!)",
+    replace: "hasSucceeded(ended) && !hasSucceeded(ofShort[index]!)",
+    tests: wrongPlugins,
+  },
+  {
     file: "src/conformance/demands/deleting.ts",
     find: 'one.del({}, " (the second DEL)");',
     replace: "",
@@ -2616,6 +2622,12 @@ const conformance: Fault[] = [
     find: "trial.subject.attachesOnce ?",
     replace: "trial.subject.attachesOnce === undefined ?",
     tests: ["test/conformance/ours.test.ts"],
+  },
+  {
+    file: "src/conformance/leftovers.ts",
+    find: "...networkLines(routes), ...limits(routes)",
+    replace: "...networkLines(routes)",
+    tests: wrongPlugins,
   },
   {
     file: "src/conformance/leftovers.ts",

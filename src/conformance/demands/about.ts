@@ -1,10 +1,10 @@
 /** VERSION, and the call without a command. */
-import { documentOf, requireSuccess, told } from "../answer.ts";
+import { documentOf, requireSilence, requireSuccess, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
 
-const VERSION = "Section 2, VERSION";
+const VERSION = "Section 5, VERSION Success";
 const FORM = /^\d+\.\d+\.\d+$/;
 
 function ask(trial: Trial, stdin: string): Record<string, unknown> {
@@ -66,14 +66,14 @@ export const about: readonly SpecDemand[] = [
   },
   {
     name: "about-without-command",
-    sentence: "Without CNI_COMMAND it prints its name and version to stderr, nothing to stdout, and exits with 0",
+    sentence: "Without CNI_COMMAND it prints its version to stderr, nothing to stdout, and exits with 0",
     section: "nerdctl and Nomad, which learn the version of a plugin this way, and podman's info",
     strength: "engines",
     since: "0.1.0",
     check(trial) {
       const answer = trial.run("", {});
       requireSuccess(answer);
-      if (answer.stdout.trim() !== "") throw new Unmet(`it says something on stdout: ${told(answer)}`);
+      requireSilence(answer);
       if (!/\bv?\d+\.\d+/.test(answer.stderr)) throw new Unmet(`stderr names no version: ${told(answer)}`);
     },
   },

@@ -1,29 +1,48 @@
-/** GC and STATUS, which came with 1.1.0. */
-import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
-import { requireError, requireSilence, requireSuccess } from "../answer.ts";
+/** GC and STATUS, which came with 1.1.0, and that no verb but ADD and VERSION prints anything. */
+import { type PluginAnswer, requireError, requireSilence, requireSuccess } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import type { Kind } from "../subjects.ts";
-import type { Trial, TrialAttachment } from "../trial.ts";
-import { cannotLosePool, requireAddressBack, withoutPool } from "./pool.ts";
+import { everyKind } from "../subjects.ts";
+import type { TrialAttachment } from "../trial.ts";
+import { Unmet } from "../unmet.ts";
+import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 
-const every: readonly Kind[] = ["main", "ipam", "meta"];
-const gc = { section: "Section 2, GC", strength: "must", since: "1.1.0", kinds: every } as const;
+const gc = { section: "Section 2, GC", strength: "should", since: "1.1.0", kinds: everyKind } as const;
+const status = { section: "Section 2, STATUS", strength: "must", since: "1.1.0" } as const;
 
-function collect(trial: Trial, valid: readonly TrialAttachment[], conf: Record<string, unknown> = {}): void {
-  const list = valid.map(({ name }) => name);
-  const answer = trial.call("GC", { conf: { ...conf, [VALID_ATTACHMENTS]: list } });
-  requireSuccess(answer);
-  requireSilence(answer);
+type Ended = PluginAnswer | Unmet;
+
+/** What an engine asks after ADD, in the versions that have it: the answers, and why there is none. */
+export function callsAfterAdd(one: TrialAttachment): Ended[] {
+  const { trial } = one;
+  one.add();
+  return [
+    ...trial.knows("0.4.0") ? [endOf(() => one.call("CHECK"))] : [],
+    ...trial.knows("1.1.0") ? [endOf(() => trial.collectGarbage([one]))] : [],
+    endOf(() => one.call("DEL")),
+  ];
+}
+
+function endOf(call: () => PluginAnswer): Ended {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof Unmet) return error;
+    throw error;
+  }
+}
+
+export function hasSucceeded(ended: Ended): ended is PluginAnswer {
+  return !(ended instanceof Unmet) && ended.isSuccess;
 }
 
 export const collecting: readonly SpecDemand[] = [
   {
     ...gc,
     name: "gc-empty-list",
-    sentence: "GC with an empty list of valid attachments succeeds, and prints nothing",
+    sentence: "GC with an empty list of valid attachments succeeds",
     check(trial) {
       trial.attachment("c1").add();
-      collect(trial, []);
+      requireSuccess(trial.collectGarbage([]));
     },
   },
   {
@@ -31,47 +50,51 @@ export const collecting: readonly SpecDemand[] = [
     name: "gc-frees-addresses",
     sentence: "GC removes what attachments hold that are not in the list: their addresses are free again",
     kinds: ["main", "ipam"],
-    unless: cannotLosePool,
+    unless: whyNoSecondContainer,
     check: (trial) =>
       requireAddressBack(trial, (one, { conf }) => {
         trial.host.removeContainer(one.container);
-        collect(trial, [], conf);
+        requireSuccess(trial.collectGarbage([], conf));
       }),
   },
   {
     ...gc,
     name: "gc-keeps-valid",
     sentence: "GC leaves the attachments of the list alone: CHECK succeeds afterwards",
+    strength: "implied",
     check(trial) {
       const valid = (trial.subject.attachesOnce ? ["c1"] : ["c1", "c2"]).map((name) => trial.attachment(name));
       for (const one of valid) one.add();
-      collect(trial, valid);
+      requireSuccess(trial.collectGarbage(valid));
       for (const one of valid) one.check();
     },
   },
   {
+    ...status,
     name: "status-succeeds",
-    sentence: "STATUS of a network that could be attached to succeeds, and prints nothing",
-    section: "Section 2, STATUS",
-    strength: "must",
-    since: "1.1.0",
-    kinds: every,
-    check(trial) {
-      const answer = trial.call("STATUS");
-      requireSuccess(answer);
-      requireSilence(answer);
-    },
+    sentence: "STATUS of a network that could be attached to succeeds",
+    kinds: everyKind,
+    check: (trial) => requireSuccess(trial.call("STATUS")),
   },
   {
+    ...status,
     name: "status-not-ready",
     sentence: "STATUS is an error when ADD could not work: the IPAM plugin of the configuration is not there",
-    section: "Section 2, STATUS",
-    strength: "must",
-    since: "1.1.0",
     kinds: ["main"],
-    unless: withoutPool,
+    unless: whyNoPool,
+    check: (trial) => void requireError(trial.call("STATUS", { conf: { ipam: { type: "no-such-ipam" } } })),
+  },
+  {
+    name: "success-prints-nothing",
+    sentence: "CHECK, GC, DEL and STATUS print nothing when they succeed",
+    section: "Section 2, GC; Appendix, Check example",
+    strength: "implied",
+    since: "0.1.0",
+    kinds: everyKind,
     check(trial) {
-      requireError(trial.call("STATUS", { conf: { ipam: { type: "no-such-ipam" } } }));
+      const calls = callsAfterAdd(trial.attachment("c1"));
+      if (trial.knows("1.1.0")) calls.push(endOf(() => trial.call("STATUS")));
+      for (const answer of calls.filter(hasSucceeded)) requireSilence(answer);
     },
   },
 ];

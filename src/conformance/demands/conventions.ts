@@ -1,28 +1,29 @@
 /** The conventions of CNI, and keys that a plugin does not know. */
+import { told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import { more, onHost, requireNothingLeft } from "../leftovers.ts";
-import type { Kind } from "../subjects.ts";
+import { isLimit, limitTo, more, onHost, packetRules, requireNothingLeft } from "../leftovers.ts";
+import { everyKind } from "../subjects.ts";
 import { listIn, type Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
+import { callsAfterAdd, hasSucceeded } from "./collecting.ts";
 
-const every: readonly Kind[] = ["main", "ipam", "meta"];
 const CONVENTIONS = "the conventions of CNI";
 const NOT_THERE = "the plugin does not have the capability";
 const withoutIps = ({ subject }: Trial) => subject.ip === undefined ? NOT_THERE : undefined;
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,
   strength: "should",
-  kinds: every,
+  kinds: everyKind,
 } as const;
 
 export const conventions: readonly SpecDemand[] = [
   {
     name: "args-ignored",
     sentence: 'Data below "args" that the plugin does not understand is ignored',
-    section: "Section 1, args",
+    section: CONVENTIONS,
     strength: "should",
     since: "0.2.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) => void trial.attachment("c1").add({ conf: { args: { labels: [{ key: "app", value: "db" }] } } }),
   },
   {
@@ -31,7 +32,7 @@ export const conventions: readonly SpecDemand[] = [
     section: `kubelets, by containerd and CRI-O; ${CONVENTIONS}`,
     strength: "engines",
     since: "0.1.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) =>
       void trial.attachment("c1").add({
         env: { CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=db-0" },
@@ -40,34 +41,35 @@ export const conventions: readonly SpecDemand[] = [
   {
     name: "runtime-config-ignored",
     sentence: "A capability that the plugin does not have is no error, when a runtime sends it anyway",
-    section: CONVENTIONS,
+    section: "containerd and CRI-O, which send what the configuration declares",
     strength: "engines",
     since: "0.3.0",
-    kinds: every,
+    kinds: everyKind,
     check: (trial) =>
       void trial.attachment("c1").add({ conf: { runtimeConfig: { "com.example.unknown": { key: "value" } } } }),
   },
   {
     name: "args-ips",
-    sentence: 'The container gets the addresses of "args", below "cni" and "ips"',
+    sentence: 'The result has the addresses of "args", below "cni" and "ips"',
     section: CONVENTIONS,
     strength: "should",
     since: "0.2.0",
-    kinds: every,
+    kinds: everyKind,
     unless: withoutIps,
     check: (trial) => requireIp(trial, { args: { cni: { ips: [trial.subject.ip] } } }),
   },
   {
     name: "long-container-id",
-    sentence: "A container ID of 64 digits works in every verb",
+    sentence: "Every verb that works with a short container ID works with one of 64 digits",
     section: "every engine",
     strength: "engines",
     since: "0.1.0",
-    kinds: every,
+    kinds: everyKind,
     check(trial) {
-      const one = trial.attachment("c1", "0123456789abcdef".repeat(4));
-      one.add();
-      one.del();
+      const ofShort = callsAfterAdd(trial.attachment("c1"));
+      const ofLong = callsAfterAdd(trial.attachment("c2", "0123456789abcdef".repeat(4)));
+      const refused = ofLong.find((ended, index) => !hasSucceeded(ended) && hasSucceeded(ofShort[index]!));
+      if (refused !== undefined) throw refused instanceof Unmet ? refused : new Unmet(told(refused));
     },
   },
   {
@@ -86,7 +88,7 @@ export const conventions: readonly SpecDemand[] = [
   {
     ...capability,
     name: "capability-ips",
-    sentence: "The container gets the addresses of runtimeConfig.ips",
+    sentence: "The result has the addresses of runtimeConfig.ips",
     since: "0.4.0",
     unless: withoutIps,
     check: (trial) => requireIp(trial, { capabilities: { ips: true }, runtimeConfig: { ips: [trial.subject.ip] } }),
@@ -94,29 +96,45 @@ export const conventions: readonly SpecDemand[] = [
   {
     ...capability,
     name: "capability-port-mappings",
-    sentence: "The ports of runtimeConfig.portMappings are published, and no more after DEL",
+    sentence: "ADD makes packet rules for the ports of runtimeConfig.portMappings, and DEL removes them",
     since: "0.3.0",
     unless: ({ subject }) => subject.portMappings === undefined ? NOT_THERE : undefined,
-    check: (trial) => requireChangeOfHost(trial, { runtimeConfig: { portMappings: trial.subject.portMappings } }),
+    check: (trial) =>
+      requireMadeAndRemoved(trial, { runtimeConfig: { portMappings: trial.subject.portMappings } }, (made) => {
+        if (!packetRules().some((rule) => made.includes(rule))) throw new Unmet("no packet rule is new after ADD");
+      }),
   },
   {
     ...capability,
     name: "capability-bandwidth",
-    sentence: "The rates of runtimeConfig.bandwidth are set, and nothing is left of them after DEL",
+    sentence:
+      "ADD sets the rates of runtimeConfig.bandwidth, of what comes in and what goes out, and DEL removes them",
     since: "0.4.0",
     unless: ({ subject }) => subject.bandwidth === undefined ? NOT_THERE : undefined,
     check(trial) {
       const { conf, bandwidth } = trial.subject, without = Object.keys(conf).map((key) => [key, undefined]);
-      requireChangeOfHost(trial, { ...Object.fromEntries(without), runtimeConfig: { bandwidth } });
+      const { ingressRate, egressRate } = bandwidth!;
+      requireMadeAndRemoved(trial, { ...Object.fromEntries(without), runtimeConfig: { bandwidth } }, (made) => {
+        const limits = made.filter(isLimit);
+        const missing = [ingressRate, egressRate].map(limitTo)
+          .filter((wanted) => !limits.some((line) => line.startsWith(`${wanted} on `)));
+        if (missing.length > 0) {
+          throw new Unmet(`no ${missing.join(" and no ")} after ADD; seen are ${limits.join(", ") || "none"}`);
+        }
+      });
     },
   },
 ];
 
-/** ADD makes something on the host, which is no more after DEL. */
-function requireChangeOfHost(trial: Trial, conf: Record<string, unknown>): void {
+/** What ADD has made on the host is as `requireMade` wants it, and no more after DEL. */
+function requireMadeAndRemoved(
+  trial: Trial,
+  conf: Record<string, unknown>,
+  requireMade: (made: readonly string[]) => void,
+): void {
   const one = trial.attachment("c1"), before = onHost(trial.host);
   one.add({ conf });
-  if (more(before, onHost(trial.host)).length === 0) throw new Unmet("nothing on the host is new after ADD");
+  requireMade(more(before, onHost(trial.host)));
   one.del({ conf });
   const other = trial.attachment("c2"), between = onHost(trial.host);
   other.add({ conf });

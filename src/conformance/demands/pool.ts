@@ -13,11 +13,11 @@ export function requireAddressBack(trial: Trial, remove: (one: TrialAttachment, 
   }
 }
 
-export function withoutPool({ subject }: Trial): string | undefined {
+export function whyNoPool({ subject }: Trial): string | undefined {
   return subject.confOfOneAddress === undefined ? "it has no pool of addresses" : undefined;
 }
 
 /** For what needs two containers at a time, or is asked after a namespace is gone. */
-export function cannotLosePool(trial: Trial): string | undefined {
-  return trial.subject.attachesOnce ? "only one container at a time can have its link" : withoutPool(trial);
+export function whyNoSecondContainer(trial: Trial): string | undefined {
+  return trial.subject.attachesOnce ? "only one container at a time can have its link" : whyNoPool(trial);
 }

@@ -6,15 +6,13 @@ import { executablesIn } from "../../../conformance/files.ts";
 import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
 import { type Run, runConformance } from "../../../conformance/run.ts";
 import { whyNotShown } from "../../../conformance/shown.ts";
-import type { Kind, Subject } from "../../../conformance/subjects.ts";
+import { everyKind, type Kind, type Subject } from "../../../conformance/subjects.ts";
 import { O_CREAT, O_TRUNC, O_WRONLY, openFile, readConfiguredFile, writeAll } from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine, printToStderr } from "../output.ts";
-
-const KINDS: readonly Kind[] = ["main", "ipam", "meta"];
 
 /** Apart from what the plugins do not meet. */
 const RUN_FAILED = 3;
@@ -35,7 +33,7 @@ export const conformanceCommand: Command = {
   notes:
     "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
     "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n",
-  exitStatus: "1 when a demand is not met; 3 when the run failed, or with a demand, which it then calls unknown.",
+  exitStatus: '1 when a demand is not met; 3 when the run failed, or a demand could not be asked ("unknown").',
   examples: [
     { args: "/opt/cni/bin", what: "every plugin in there" },
     { args: "/usr/lib/cni bridge portmap --json", what: "two of them, for programs" },
@@ -120,7 +118,7 @@ function openReport(path: string): number {
 
 function configuredSubjects(given: Given): Map<string, Subject> {
   const kind = (given.value("kind") ?? "main") as Kind, files = given.values("conf");
-  if (!KINDS.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${KINDS.join(", ")}`);
+  if (!everyKind.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${everyKind.join(", ")}`);
   if (given.has("kind") && files.length === 0) {
     throw new UsageError("--kind says what plugins of --conf are: add --conf, or leave --kind out");
   }
