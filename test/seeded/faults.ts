@@ -321,6 +321,13 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/run-program.ts",
+    find: "    sendSignal(pid, SIGKILL);",
+    replace: "    if (!withGroup) sendSignal(pid, SIGKILL);",
+    tests: ["test/conformance/command.test.ts"],
+    named: "whatever group",
+  },
+  {
+    file: "src/ffi/run-program.ts",
     find: "if (leftMs < 0 && ending === undefined) throw killed(",
     replace: "if (leftMs < -1e9 && ending === undefined) throw killed(",
     tests: ["test/ffi/spawn.test.ts"],
@@ -2648,13 +2655,6 @@ const conformance: Fault[] = [
     replace: "const MOST_OVERDUE = 4;",
     tests: conformanceCommand,
     named: "hangs",
-  },
-  {
-    file: "src/ffi/run-program.ts",
-    find: "    sendSignal(pid, SIGKILL);",
-    replace: "    if (!withGroup) sendSignal(pid, SIGKILL);",
-    tests: conformanceCommand,
-    named: "whatever group",
   },
   {
     file: "src/ffi/namespaces.ts",
