@@ -111,6 +111,8 @@ interface EngineMachineOptions extends MachineOptions {
 export const USERS = [["", {}], [", in a user namespace", { isRootless: true }]] as const;
 
 export class EngineMachine implements AsyncDisposable {
+  readonly #otherGroups = new Set<string>();
+
   private constructor(
     readonly machine: Machine,
     /** The machine, in the engine's root directory. */
@@ -176,11 +178,30 @@ export class EngineMachine implements AsyncDisposable {
       .filter(({ name }) => name !== "");
   }
 
+  /** For control groups that an engine makes elsewhere: they end with the machine's. */
+  addGroup(name: string): void {
+    this.#otherGroups.add(name);
+  }
+
+  async #endOtherGroups(): Promise<void> {
+    // Whoever made a group may be about to remove it.
+    await this.machine.sh(`
+      for group in ${[...this.#otherGroups].join(" ")}; do
+        cd /sys/fs/cgroup
+        while [ -d $group ]; do
+          { echo 1 >$group/cgroup.kill && rmdir $group; } 2>/dev/null || sleep 0.01
+        done
+      done`);
+    this.#otherGroups.clear();
+  }
+
   async reboot(): Promise<void> {
+    await this.#endOtherGroups();
     await this.machine.sh(reboot.replace("$0", this.group));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#endOtherGroups();
     await this.keeper.stdin.end();
     await this.keeper.exited;
     await this.machine[Symbol.asyncDispose]();

@@ -77,6 +77,8 @@ export class Kubelet {
 
   async run(name: string, ports: readonly PortMapping[] = []): Promise<{ id: string; address: string }> {
     const id = await this.cri.runPodSandbox({ name, ports, cgroupParent: `/${this.room.group}` });
+    // Without control of groups, containerd leaves it to runc where they are.
+    this.room.addGroup(id);
     const { ips } = await this.cri.podSandboxStatus(id);
     return { id, address: ips[0]! };
   }
