@@ -73,6 +73,11 @@ export class Kubelet {
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     this.#process!.kill(signal);
     await this.#process!.exited;
+    // Of a pod that was just starting, nobody else is told.
+    const begun = await this.room.machine.sh(
+      `ls ${ENGINE}/run/io.containerd.runtime.v2.task/k8s.io 2>/dev/null || true`,
+    );
+    for (const id of begun.split("\n")) if (id !== "") this.room.addGroup(id);
   }
 
   async run(name: string, ports: readonly PortMapping[] = []): Promise<{ id: string; address: string }> {
