@@ -2,9 +2,10 @@
  * A process that holds everything it starts: process 1 of its own namespace, which ends when its parent does, by whatever
  * signal. The kernel then ends all other processes in it, whatever they are, and with them goes all that they were given.
  */
+import { EINVAL } from "../ffi/errno.ts";
 import { environmentForChild, variable } from "../ffi/environment.ts";
 import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
-import { exitNow, libc } from "../ffi/libc.ts";
+import { exitNow, lastErrno, libc } from "../ffi/libc.ts";
 import { inNewProcessNamespace } from "../ffi/namespaces.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { endWith, SIGKILL } from "../ffi/signals.ts";
@@ -16,9 +17,10 @@ const PARENT = 3;
 
 /** In a user namespace, root may not be able to return to what that does not own. */
 function requireOwnNamespaces(): void {
-  for (const kind of ["pid", "net"]) {
+  for (const kind of ["pid", "net", "mnt"]) {
     const fd = openFile(`/proc/self/ns/${kind}`, O_RDONLY);
-    const isOwned = libc.setns(fd, 0) === 0;
+    // Threads that share their root directory cannot enter mounts, whoever owns these.
+    const isOwned = libc.setns(fd, 0) === 0 || lastErrno() === EINVAL;
     closeFile(fd);
     if (isOwned) continue;
     throw new Error(

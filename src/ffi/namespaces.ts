@@ -2,7 +2,7 @@
  * Other namespaces than those that this process began in, and what is mounted in them: unshare(2), setns(2), mount(2),
  * mount_setattr(2). They hold for the calling thread and for the programs that it starts. netns.ts has those of networks.
  */
-import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
+import { closeFile, O_RDONLY, openFile, placeOf } from "./files.ts";
 import { bindLater, check, cString, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { CLONE_NEWNET } from "./netns.ts";
@@ -26,15 +26,16 @@ const c = bindLater({
  * directory of the namespace, as after `enterCopyOf`; throws in a chroot, which is another.
  */
 export function leaveOthersMounts(): void {
-  const root = identify("/"), mounts = openOwnMounts();
+  const root = placeOf("/"), mounts = openOwnMounts();
   try {
-    enterCopyOf(mounts);
+    enter(mounts);
   } finally {
     closeFile(mounts);
   }
-  if (identify("/").id !== root.id) {
+  if (placeOf("/") !== root) {
     throw new Error("this is a chroot, and what is mounted outside of it cannot be told apart: run it outside");
   }
+  check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
   mount("none", "/", "none", MS_REC | MS_PRIVATE);
 }
 
@@ -45,9 +46,14 @@ export function openOwnMounts(): number {
 
 /** A copy of the mounts: what is mounted and unmounted in it from here on, is not in them. */
 export function enterCopyOf(mounts: number): void {
+  enter(mounts);
+  check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
+}
+
+/** The root and the working directory become those of the namespace. */
+function enter(mounts: number): void {
   shareNoDirectories();
   check("setns", libc.setns(mounts, CLONE_NEWNS), "mount namespace");
-  check("unshare", c().unshare(CLONE_NEWNS), "mount namespace");
 }
 
 /** For a thread that does not return. Root and working directory become those of the other mount namespace. */

@@ -11,10 +11,10 @@ export function restrictUmask(): void {
 /** For starting other programs. */
 export function withInheritedUmask<T>(work: () => T): T {
   if (inherited === undefined) return work();
-  libc.umask(inherited);
+  const own = libc.umask(inherited);
   try {
     return work();
   } finally {
-    libc.umask(0o077);
+    libc.umask(own);
   }
 }

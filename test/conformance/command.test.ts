@@ -37,6 +37,14 @@ test("wrong arguments are refused with exit status 2", async () => {
   });
   expect(await runConformance("/nowhere")).toMatchObject({ code: 2, stderr: expect.stringMatching(/no such file/) });
   expect(await runConformance(conf)).toMatchObject({ code: 2, stderr: expect.stringMatching(/not a directory/) });
+  for (const file of [conf, join(plugins.path, "loopback")]) {
+    await refuse(
+      '{"type":"loopback"}',
+      /, which the run needs: name another file/,
+      `--conf=${conf}`,
+      `--junit=${file}`,
+    );
+  }
   await refuse("[", /conf: JSON Parse error/, `--conf=${conf}`);
 });
 
@@ -56,7 +64,7 @@ test("without root it says so", async () => {
 test("in a user namespace that does not own the others it says so before it begins", async () => {
   await using machine = await openMachine();
   const program = join(patchbayPlugins(), "../patchbay");
-  for (const [options, kind] of [["-Ur", "pid"], ["-Urpf", "net"]] as const) {
+  for (const [options, kind] of [["-Ur", "pid"], ["-Urpf", "net"], ["-Urpnf", "mnt"]] as const) {
     const ended = await machine.run(["unshare", options, program, "conformance", patchbayPlugins(), "loopback"]);
     expect(ended).toMatchObject({
       code: 3,

@@ -80,6 +80,21 @@ test("links that lead nowhere are no hindrance, and a plugin that is named twice
   });
 });
 
+test("a chroot that is the same directory, mounted once more, is told from it", async () => {
+  await using machine = await openMachine();
+  const program = join(patchbayPlugins(), "../patchbay");
+  await machine.sh("mkdir /run/root; mount --rbind / /run/root");
+  const { code, stderr } = await machine.run([
+    "chroot",
+    "/run/root",
+    program,
+    "conformance",
+    patchbayPlugins(),
+    "static",
+  ]);
+  expect([code, stderr]).toEqual([3, expect.stringContaining(": this is a chroot, ")]);
+});
+
 test("in a chroot it does not run: it would come out, and change what is mounted there", async () => {
   await using machine = await openMachine();
   const program = join(patchbayPlugins(), "../patchbay"), root = "/run/root";

@@ -2658,8 +2658,8 @@ const conformance: Fault[] = [
   },
   {
     file: "src/ffi/namespaces.ts",
-    find: 'if (identify("/").id !== root.id)',
-    replace: 'if (identify("/").id === "")',
+    find: 'if (placeOf("/") !== root)',
+    replace: 'if (placeOf("/") === "")',
     tests: ["test/conformance/directories.test.ts"],
     named: "chroot",
   },

@@ -7,8 +7,10 @@ import {
   exists,
   idAt,
   identify,
+  isLink,
   isRegularFile,
   listDirectory,
+  namesIn,
   O_RDONLY,
   removeEmptyDirectory,
   removeFile,
@@ -92,11 +94,13 @@ export function unreadableLedgers(): string[] {
   const state = stateDirectory();
   if (!exists(state)) return [];
   if (!isTrustedDirectory(state)) return [state];
-  return directoriesIn(state).flatMap((directory) => {
+  const links = namesIn(state).map((name) => `${state}/${name}`).filter((path) => isLink(identify(path, false)));
+  const ofNetworks = directoriesIn(state).flatMap((directory) => {
     if (!isTrustedDirectory(directory)) return [directory];
     const paths = ledgerNamesIn(directory).map((name) => `${directory}/${name}`);
     return paths.filter((path) => readLedgerFile(path) === undefined && exists(path));
   });
+  return [...links, ...ofNetworks];
 }
 
 /** Ledgers of the plugin in all networks, at most so many: others each time where there are more. */

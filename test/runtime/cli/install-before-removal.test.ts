@@ -56,6 +56,11 @@ test("another plugin that is in the directory counts, and one whose file is kept
 test.each([
   ["the state directory", "chmod 777 /run/patchbay", "/run/patchbay"],
   ["a network's directory", "chmod 777 /run/patchbay/net", "/run/patchbay/net"],
+  [
+    "a network's directory behind a link",
+    "mv /run/patchbay/net /run; ln -s /run/net /run/patchbay/net",
+    "/run/patchbay/net",
+  ],
   ["a ledger", "chmod 666 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
   ["a torn ledger", "truncate -s 20 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
 ])("%s that cannot be read or trusted: what is attached is not known", async (_, script, path) => {

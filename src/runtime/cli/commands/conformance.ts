@@ -7,7 +7,16 @@ import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conforman
 import { type Run, runConformance } from "../../../conformance/run.ts";
 import { whyNotShown } from "../../../conformance/shown.ts";
 import { everyKind, type Kind, type Subject } from "../../../conformance/subjects.ts";
-import { O_CREAT, O_TRUNC, O_WRONLY, openFile, readConfiguredFile, writeAll } from "../../../ffi/files.ts";
+import {
+  exists,
+  identify,
+  O_CREAT,
+  O_TRUNC,
+  O_WRONLY,
+  openFile,
+  readConfiguredFile,
+  writeAll,
+} from "../../../ffi/files.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
@@ -72,12 +81,21 @@ function askedFor(given: Given): Asked {
         `--conf has the type ${unused}, and ${directory} no such plugin; it has ${names.join(", ")}`,
       );
     }
+    refuseToOverwrite(given, names.map((name) => `${path}/${name}`));
     const asked = wanted.length === 0 ? names : [...new Set(wanted)], refused = whyNotShown(path, asked);
     if (refused !== undefined) throw new UsageError(refused);
     return { directory: path, names: asked, configured, timeoutMs, unreadable };
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError(errorText(error));
   }
+}
+
+/** The report's file is emptied before the run. */
+function refuseToOverwrite(given: Given, plugins: readonly string[]): void {
+  const junit = given.value("junit");
+  if (junit === undefined || !exists(junit)) return;
+  const { id } = identify(junit), read = [...plugins, ...given.values("conf")].find((one) => identify(one).id === id);
+  if (read !== undefined) throw new UsageError(`--junit ${junit} is ${read}, which the run needs: name another file`);
 }
 
 /** Returns the exit status. */
