@@ -30,8 +30,13 @@ export async function openStage(machine: Machine): Promise<Stage> {
   const [init] = await untilTrue(() => childrenOf(holder.pid), ({ length }) => length > 0);
   await untilTrue(() => readFileSync(`/proc/${init}/comm`, "utf8"), (name) => name === "sleep\n");
   const enter = ["nsenter", "--target", String(init), "--mount", "--pid"];
+  const started: Subprocess[] = [];
   const stage: Stage = {
-    start: (command) => machine.start([...enter, ...command]),
+    start(command) {
+      const entered = machine.start([...enter, ...command]);
+      started.push(entered);
+      return entered;
+    },
     run: (command) => machine.run([...enter, ...command]),
     pidOf: async (started) => (await untilTrue(() => childrenOf(started.pid), ({ length }) => length > 0))[0]!,
     async handOver(begin, goOn, as = []) {
@@ -60,6 +65,8 @@ export async function openStage(machine: Machine): Promise<Stage> {
     async [Symbol.asyncDispose]() {
       holder.kill("SIGKILL");
       await holder.exited;
+      // nsenter(1) stops with its child, and does not go on with it.
+      for (const entered of started) entered.kill("SIGKILL");
     },
   };
   return stage;
