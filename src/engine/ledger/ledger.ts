@@ -4,7 +4,6 @@ import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
   entriesIn,
-  exists,
   idAt,
   identify,
   isLink,
@@ -92,13 +91,13 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
 /** Ledgers that cannot be read, and directories of them that are not trusted: what they record nobody can tell. */
 export function unreadableLedgers(): string[] {
   const state = stateDirectory();
-  if (!exists(state)) return [];
+  if (idAt(state) === undefined) return [];
   if (!isTrustedDirectory(state)) return [state];
   const links = namesIn(state).map((name) => `${state}/${name}`).filter((path) => isLink(identify(path, false)));
   const ofNetworks = directoriesIn(state).flatMap((directory) => {
     if (!isTrustedDirectory(directory)) return [directory];
     const paths = ledgerNamesIn(directory).map((name) => `${directory}/${name}`);
-    return paths.filter((path) => readLedgerFile(path) === undefined && exists(path));
+    return paths.filter((path) => readLedgerFile(path) === undefined && idAt(path) !== undefined);
   });
   return [...links, ...ofNetworks];
 }

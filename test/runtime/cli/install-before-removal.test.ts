@@ -61,6 +61,11 @@ test.each([
     "mv /run/patchbay/net /run; ln -s /run/net /run/patchbay/net",
     "/run/patchbay/net",
   ],
+  [
+    "a ledger that is a link to nothing",
+    "ln -sf /run/none /run/patchbay/net/ctr-c1@eth0@bridge",
+    "/run/patchbay/net/ctr-c1@eth0@bridge",
+  ],
   ["a ledger", "chmod 666 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
   ["a torn ledger", "truncate -s 20 /run/patchbay/net/*@*", "/run/patchbay/net/ctr-c1@eth0@bridge"],
 ])("%s that cannot be read or trusted: what is attached is not known", async (_, script, path) => {
