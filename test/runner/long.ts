@@ -37,6 +37,7 @@ const aside = [
 const SUITES = "test/vm/suites/";
 
 const inShares = [
+  "test/conformance/wrong-plugins.test.ts",
   "test/differential/plugins.test.ts",
   "test/faults/errno-sweep.test.ts",
   "test/faults/kill-sweep.test.ts",

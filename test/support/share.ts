@@ -1,8 +1,8 @@
 /**
- * A share of a long table of cases. The run of all files takes every fifth, the long run the others, and a run of a file
+ * A share of a long table of cases. The run of all files takes every eighth, the long run the others, and a run of a file
  * by its path all of them.
  */
-const ONE_IN = 5;
+const ONE_IN = 8;
 const share = process.env.PATCHBAY_TEST_SHARE;
 
 export const isShared = share !== undefined;
