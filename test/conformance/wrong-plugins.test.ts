@@ -5,14 +5,14 @@ import { failedDemands, failuresOf, pluginDirectory, type Report, reportOn } fro
 import { type Wrong, wrongPlugins } from "../support/conformance-wrong-plugins.ts";
 import { ownShare } from "../support/share.ts";
 
-const ours = ownShare(Object.entries(wrongPlugins));
+const cases = ownShare(Object.entries(wrongPlugins));
 
 const nameOf = (title: string, { plugin }: Wrong) => `${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}-${plugin}`;
 
 const plugins: Report["plugins"] = [];
 
 beforeAll(async () => {
-  const scripts = ours.map(([title, one]) => [nameOf(title, one), one.script] as const);
+  const scripts = cases.map(([title, one]) => [nameOf(title, one), one.script] as const);
   using directory = pluginDirectory(Object.fromEntries(scripts));
   const names = scripts.map(([name]) => name), half = names.length / 2;
   const reports = await Promise.all(
@@ -21,7 +21,7 @@ beforeAll(async () => {
   plugins.push(...reports.flatMap(({ report }) => report.plugins));
 }, 900_000);
 
-for (const [title, one] of ours) {
+for (const [title, one] of cases) {
   test(title, () => {
     const found = plugins.find(({ plugin }) => plugin === nameOf(title, one))!;
     expect(failedDemands(found)).toEqual([...one.fails]);

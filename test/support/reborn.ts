@@ -30,11 +30,11 @@ export async function openStage(machine: Machine): Promise<Stage> {
   const [init] = await untilTrue(() => childrenOf(holder.pid), ({ length }) => length > 0);
   await untilTrue(() => readFileSync(`/proc/${init}/comm`, "utf8"), (name) => name === "sleep\n");
   const enter = ["nsenter", "--target", String(init), "--mount", "--pid"];
-  const started: Subprocess[] = [];
+  const nsenters: Subprocess[] = [];
   const stage: Stage = {
     start(command) {
       const entered = machine.start([...enter, ...command]);
-      started.push(entered);
+      nsenters.push(entered);
       return entered;
     },
     run: (command) => machine.run([...enter, ...command]),
@@ -66,7 +66,7 @@ export async function openStage(machine: Machine): Promise<Stage> {
       holder.kill("SIGKILL");
       await holder.exited;
       // nsenter(1) stops with its child, and does not go on with it.
-      for (const entered of started) entered.kill("SIGKILL");
+      for (const nsenter of nsenters) nsenter.kill("SIGKILL");
     },
   };
   return stage;
