@@ -4,7 +4,7 @@ import { lateWith } from "../support/injection.ts";
 import { startBus, startFirewalld, startHungBus } from "../support/firewalld.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 function own({ name, netnsPath }: Container) {
   const last = name.slice(1);
@@ -64,6 +64,23 @@ test("a zone that firewalld refuses fails ADD, and nothing is left; a late DEL l
   await net.del(c2);
   expect(firewalld.sources()).toEqual([]);
   expect(await machine.sh("find /run/patchbay -type f ! -name 'serve~*'; nft list ruleset")).toBe("");
+});
+
+test("plan asks firewalld for the zone, and tells it nothing", async () => {
+  await using machine = await openMachine();
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  const plan = async (firewalldZone: string) => {
+    const bridge = { type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.20.0.0/24" } };
+    const plugins = [bridge, { type: "firewall", firewalldZone }];
+    const list = JSON.stringify({ cniVersion: "1.1.0", name: "net", plugins });
+    await machine.sh(`mkdir -p /run/net.d; echo '${list}' >/run/net.d/net.conflist`);
+    return await machine.run([PATCHBAY, "plan", "--config-dir", "/run/net.d", "net"]);
+  };
+  expect(await plan("work")).toMatchObject({ code: 0, stderr: "" });
+  const refused = "failed to add the address 10.20.0.2/32 to nonesuch zone: INVALID_ZONE: nonesuch";
+  expect(await plan("nonesuch")).toMatchObject({ code: 1, stderr: expect.stringContaining(refused) });
+  expect(firewalld.sources()).toEqual([]);
 });
 
 test("what firewalld was told is taken back when the kernel refuses the rules beside it", async () => {

@@ -138,14 +138,16 @@ test("of three, the first one alone is named, and who has lost has won nothing",
   expect([await isReached(machine, one), await isReached(machine, three)]).toEqual([true, false]);
 });
 
-test("ports of two addresses of the host are no rivals", async () => {
-  await using machine = await openMachine();
-  const one = await rival(machine, "nftables", 1, "10.9.9.2");
-  expect(await one.add()).toBe("");
-  const two = await rival(machine, "iptables", 2, ADDRESS);
-  expect([await two.plan(), await two.add()]).toEqual(["", ""]);
-  expect(await one.inspect()).not.toContain("connections");
-});
+for (const [first, second] of [["nftables", "iptables"], ["netavark", "nftables"]] as const) {
+  test(`ports of two addresses of the host are no rivals: ${first}, then ${second}`, async () => {
+    await using machine = await openMachine();
+    const one = await rival(machine, first, 1, "10.9.9.2");
+    expect(await one.add()).toBe("");
+    const two = await rival(machine, second, 2, ADDRESS);
+    expect([await two.plan(), await two.add()]).toEqual(["", ""]);
+    expect(await one.inspect()).not.toContain("connections");
+  });
+}
 
 test("netavark's own rules, which name no container", async () => {
   await using machine = await openMachine();

@@ -899,6 +899,13 @@ const podmansResources: Fault[] = [
     named: "netavark's own rules",
   },
   {
+    file: "src/resources/host-ports/in-netavarks-table.ts",
+    find: "has(isOfOne) && has(isPort, isOfOne.length + 1) &&",
+    replace: "has(isOfOne) || has(isPort, isOfOne.length + 1) &&",
+    tests: ["test/kernel/port-rivals.test.ts"],
+    named: "two addresses of the host",
+  },
+  {
     file: "src/resources/netavark/static-routes.ts",
     find: "addRoute(socket, kernelRoute(route, oif));",
     replace: "addRoute(socket, kernelRoute(route, oif), { alone: true });",
@@ -1084,6 +1091,13 @@ const resources: Fault[] = [
     named: "took the tap",
   },
   {
+    file: "src/resources/link/tap/selinux-tap.ts",
+    find: "if (group !== undefined)",
+    replace: "if (group === undefined)",
+    tests: ["test/resources/link/tap/selinux-tap.test.ts"],
+    named: "a tap by ip",
+  },
+  {
     file: "src/resources/link/lent-link/return.ts",
     find: "  if (device.altNames !== undefined) resetAltNames(socket, link, device.altNames);",
     replace: "  void resetAltNames;",
@@ -1110,6 +1124,13 @@ const resources: Fault[] = [
     replace: "true",
     tests: ["test/kernel/whose-link.test.ts"],
     named: "stranger",
+  },
+  {
+    file: "src/resources/packets/firewall/firewalld.ts",
+    find: "adding(source, spec, () => zone.hasSource(source));",
+    replace: "void zone, source;",
+    tests: ["test/kernel/firewall-firewalld.test.ts"],
+    named: "plan asks",
   },
   {
     file: "src/resources/packets/firewall/iptables.ts",
@@ -1147,6 +1168,13 @@ const resources: Fault[] = [
     named: "route_localnet is set",
   },
   {
+    file: "src/resources/packets/localhost-access.ts",
+    find: "before !== undefined && before !== link",
+    replace: "before !== undefined || before !== link",
+    tests: ["test/resources/packets/tables.test.ts"],
+    named: "localhost access",
+  },
+  {
     file: "src/resources/packets/masquerade/iptables.ts",
     find: "if (named?.network === network && !isValid(named))",
     replace: "if (named !== undefined && !isValid(named))",
@@ -1173,6 +1201,13 @@ const resources: Fault[] = [
     replace: "    else if (data === undefined) differences",
     tests: ["test/kernel/altered.test.ts"],
     named: "",
+  },
+  {
+    file: "src/resources/packets/port-mappings/nftables.ts",
+    find: "data } = place, size = isV6Map(map) ? 16 : 4;",
+    replace: "data } = place, size = isV6Map(map) ? 17 : 4;",
+    tests: ["test/resources/packets/tables.test.ts"],
+    named: "port mappings by nftables",
   },
   {
     file: "src/resources/host-ports/rivals.ts",
@@ -1272,6 +1307,13 @@ const resources: Fault[] = [
     replace: "if (!isRestated) removePorts",
     tests: ["test/kernel/ovs-cni.test.ts"],
     named: "takes over",
+  },
+  {
+    file: "src/resources/link/ovs-port/ovs-port.ts",
+    find: '(row.vlan_mode) === "access" && tag',
+    replace: '(row.vlan_mode) !== "access" && tag',
+    tests: ["test/kernel/ovs-vxlan.test.ts"],
+    named: "another network elsewhere",
   },
   {
     file: "src/resources/link/ovs-port/sweep.ts",

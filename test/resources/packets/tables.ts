@@ -150,6 +150,12 @@ const portsByNftables: TableStory = {
   base: { backend: "nftables", markBit: 13, masquerade: "own" },
   specs: {
     ...ports,
+    "one in another network, to another port": {
+      ...owner(1),
+      network: "other",
+      addresses: ["fd00:10:99::1/64"],
+      mappings: [tcp(8082, 82 + 0x100, "fd00::1")],
+    },
     runs: {
       ...owner(2),
       addresses: addresses(2).slice(0, 1),
@@ -176,6 +182,7 @@ const portsByNftables: TableStory = {
     ["apply", "one"],
     ["verify", "one"],
     ["apply", "one"],
+    ["apply", "one in another network, to another port"],
     ["apply", "runs"],
     ["verify", "runs"],
     ["apply", "conditions"],
@@ -260,7 +267,10 @@ const localhost: TableStory = {
     "for I in br0 br1 br2; do ip link add $I type bridge; done; echo 1 > /proc/sys/net/ipv4/conf/br2/route_localnet",
   steps: [
     ["apply", "one"],
+    // A container whose ADD is repeated keeps its access meanwhile: the setting is not switched off and on.
+    { sh: "mount -o bind,ro /proc/sys /proc/sys" },
     ["apply", "one"],
+    { sh: "umount /proc/sys" },
     ["apply", "two"],
     ["apply", "one by br1"],
     ["verify", "one"],

@@ -17,20 +17,28 @@ const EXEC_CONTEXT = "/proc/thread-self/attr/exec";
 export function addTapWithContext(context: string): (name: string, settings: TapSettings) => true {
   const path = findInPath("ip");
   if (path === undefined) throw new CniError(INTERNAL, "selinuxContext needs ip(8), and PATH has no such program");
-  return (name, { multiQueue, owner, group }) => {
-    const argv = ["ip", "tuntap", "add", "mode", "tap", "name", name];
-    if (multiQueue) argv.push("multi_queue");
-    if (owner !== undefined) argv.push("user", String(owner));
-    if (group !== undefined) argv.push("group", String(group));
+  return (name, settings) => {
     setExecContext(context);
     try {
-      const { ending, stderr } = runTrusted({ path, argv, environment: [] }, new Uint8Array());
+      const { ending, stderr } = runTrusted(
+        { path, argv: commandFor(name, settings), environment: [] },
+        new Uint8Array(),
+      );
       if (hasSucceeded(ending)) return true;
       throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${describeEnding(ending)}`);
     } finally {
       setExecContext("");
     }
   };
+}
+
+/** For ip(8). */
+export function commandFor(name: string, { multiQueue, owner, group }: TapSettings): string[] {
+  const argv = ["ip", "tuntap", "add", "mode", "tap", "name", name];
+  if (multiQueue) argv.push("multi_queue");
+  if (owner !== undefined) argv.push("user", String(owner));
+  if (group !== undefined) argv.push("group", String(group));
+  return argv;
 }
 
 function setExecContext(context: string): void {
