@@ -1292,7 +1292,7 @@ const resources: Fault[] = [
     find: "if (mayBeMade) {",
     replace: "{",
     tests: ["test/faults/ovs-daemons.test.ts"],
-    named: "the database killed before",
+    named: "first question and its transaction",
   },
   {
     file: "src/resources/link/ovs-port/ovs-port.ts",
