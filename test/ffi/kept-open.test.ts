@@ -8,7 +8,7 @@ const sources = resolve(import.meta.dir, "../../src");
 function run(script: string): unknown {
   const begin = `
     import { readdirSync } from "node:fs";
-    import { hostSockets, keepFromNowOn, ownNetns } from "${sources}/ffi/kept-open.ts";
+    import { hostSockets, keepFromNowOn, keepNothingDuring, ownNetns } from "${sources}/ffi/kept-open.ts";
     import { linkIndex } from "${sources}/ffi/netlink/route/link.ts";
     import { libc } from "${sources}/ffi/libc.ts";
     const { route } = hostSockets;
@@ -70,6 +70,22 @@ test("what is kept is given out once", () => {
     console.log(JSON.stringify([one === first, other === first]));
   `;
   expect(run(script)).toEqual([true, false]);
+});
+
+test("work in another host's namespace gets nothing that is kept, and leaves nothing", () => {
+  const script = `
+    keepFromNowOn();
+    const first = route.take(), before = open();
+    route.giveBack(first);
+    const seen = [];
+    keepNothingDuring(() => {
+      const other = route.take();
+      seen.push(other === first);
+      route.giveBack(other);
+    });
+    console.log(JSON.stringify([...seen, route.take() === first, open() - before]));
+  `;
+  expect(run(script)).toEqual([false, true, 0]);
 });
 
 test("without keepFromNowOn() everything is closed", () => {

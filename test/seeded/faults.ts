@@ -158,8 +158,7 @@ const system: Fault[] = [
     file: "src/ffi/kept-open.ts",
     find: "if (!isKeeping) return this.open();",
     replace: "",
-    tests: ["test/resident/rehearsal.test.ts"],
-    named: "are about the host",
+    tests: ["test/ffi/kept-open.test.ts"],
   },
   {
     file: "src/ffi/kept-open.ts",
