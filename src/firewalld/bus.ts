@@ -168,8 +168,6 @@ class Incoming {
   }
 
   message(): Uint8Array {
-    // Also when others send all the time.
-    if (performance.now() >= this.deadline) throw noAnswer(this.patienceMs);
     while (this.bytes.length < 16) this.more();
     const view = new DataView(this.bytes.buffer, this.bytes.byteOffset), little = this.bytes[0] === "l".charCodeAt(0);
     const fields = view.getUint32(12, little), body = view.getUint32(4, little);
@@ -191,6 +189,7 @@ class Incoming {
     view.setInt32(0, this.fd, true);
     view.setInt16(4, POLLIN, true);
     const leftMs = Math.ceil(this.deadline - performance.now());
+    // Others may send all the time.
     if (leftMs <= 0 || retrying("poll", () => libc.poll(pollfd, 1, leftMs)) === 0) throw noAnswer(this.patienceMs);
     const chunk = new Uint8Array(65_536);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");

@@ -1,6 +1,7 @@
 /** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
 import { CniError, errorText } from "../../src/cni/error.ts";
+import { endCall, leaveToCaller, LeftToCaller } from "../../src/ffi/calls.ts";
 import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
 
 function thrown(work: () => void): unknown {
@@ -44,6 +45,15 @@ describe("trying", () => {
 });
 
 describe("joining", () => {
+  test("a call that is left to its caller ends at once: the caller runs all of it", () => {
+    const ran: string[] = [];
+    expect(() => attemptAll([() => leaveToCaller("a wait"), () => void ran.push("the next step")])).toThrow(
+      LeftToCaller,
+    );
+    expect(ran).toEqual([]);
+    endCall();
+  });
+
   test("without failures nothing is thrown", () => {
     expect(thrown(() => throwJoined([]))).toBeUndefined();
   });

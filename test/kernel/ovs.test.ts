@@ -136,9 +136,9 @@ test("CHECK says every difference of a port, in ovs-cni's words", async () => {
   const net = network(machine, { ...ovs0, vlan: 5 }), name = hostEnd(await net.add(container));
   await ovs.vsctl("set", "port", name, "tag=6");
   expect((await net.call("CHECK", container)).json.msg).toBe("vlan tag mismatch. ovs=6,netconf=5");
-  await ovs.vsctl("set", "port", name, "tag=[]", "vlan_mode=trunk", "trunks=7");
+  await ovs.vsctl("set", "port", name, "tag=[]", "vlan_mode=trunk", "trunks=7,8");
   expect((await net.call("CHECK", container)).json.msg).toBe(
-    "vlan tag mismatch. ovs=nil,netconf=5; vlan mode mismatch. expected=access,real=trunk; trunk mismatch. ovs=[7],netconf=[]",
+    "vlan tag mismatch. ovs=nil,netconf=5; vlan mode mismatch. expected=access,real=trunk; trunk mismatch. ovs=[7 8],netconf=[]",
   );
   await ovs.vsctl("del-port", name);
   expect((await net.call("CHECK", container)).json.msg).toBe(`Open vSwitch has no port ${name}`);

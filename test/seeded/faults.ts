@@ -168,8 +168,8 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/kept-open.ts",
-    find: "if (isKeeping) procFiles.set(path, fd);",
-    replace: "",
+    find: "isKeeping ? procFiles.get(path) : undefined",
+    replace: 'isKeeping ? procFiles.get("") : undefined',
     tests: ["test/resident/between-calls.test.ts"],
   },
   {
@@ -459,7 +459,7 @@ const system: Fault[] = [
     file: "src/ffi/warn.ts",
     find: "if (said.has(message)) return;",
     replace: "",
-    tests: ["test/runtime/cli/printed.test.ts"],
+    tests: ["test/ffi/warn.test.ts"],
   },
   {
     file: "src/native/entry.c",
@@ -674,7 +674,7 @@ const contract: Fault[] = [
     file: "src/contract/failures.ts",
     find: "if (isLeft(error)) throw error;",
     replace: "",
-    tests: ["test/runtime/cli/printed.test.ts"],
+    tests: ["test/contract/failures.test.ts"],
   },
   {
     file: "src/contract/trace.ts",
@@ -1941,13 +1941,13 @@ const dhcpService: Fault[] = [
   {
     file: "src/dhcp/journal/journal.ts",
     find: "const path = this.pathOf(record);",
-    replace: "const path = this.pathOf(record), GIVEN_UP = TEMPORARY;",
+    replace: "const path = this.pathOf(record), TO_RELEASE = TEMPORARY;",
     tests: ["test/dhcp/journal/journal.test.ts"],
   },
   {
     file: "src/dhcp/journal/journal.ts",
     find: "const path = this.pathOf(owner);",
-    replace: "const path = this.pathOf(owner), GIVEN_UP = TEMPORARY;",
+    replace: "const path = this.pathOf(owner), TO_RELEASE = TEMPORARY;",
     tests: ["test/dhcp/journal/journal.test.ts"],
   },
   {
@@ -1973,8 +1973,7 @@ const dhcpService: Fault[] = [
     file: "src/dhcp/service-protocol.ts",
     find: '!part.includes("/") && ',
     replace: "",
-    tests: ["test/dhcp/plugin/clients.test.ts"],
-    named: "requests that are none",
+    tests: ["test/dhcp/service-protocol.test.ts"],
   },
   {
     file: "src/dhcp/service-protocol.ts",
@@ -2083,7 +2082,7 @@ const dhcpService: Fault[] = [
     find: "identify(netns).id === this.ownNetns",
     replace: "false",
     tests: ["test/dhcp/plugin/clients.test.ts"],
-    named: "requests that are none",
+    named: "malformed requests",
   },
   {
     file: "src/dhcp/service/service.ts",
