@@ -1139,6 +1139,13 @@ const resources: Fault[] = [
     named: "the rules of iptables for its bridge",
   },
   {
+    file: "src/resources/packets/firewall/iptables.ts",
+    find: '"filter", FAMILIES, true, (table)',
+    replace: '"filter", FAMILIES, false, (table)',
+    tests: ["test/runtime/cli/network-remove.test.ts"],
+    named: "the rules of iptables for its bridge",
+  },
+  {
     file: "src/resources/packets/firewall/nftables.ts",
     find: "getElement(netfilter, within, linksKey(ingress.bridge)) !== undefined",
     replace: 'getElement(netfilter, guarded, linkKey("")) !== undefined',
