@@ -12,7 +12,16 @@ import { type Container, type Machine, openMachine } from "../support/machine.ts
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
 import { isThroughResident } from "../support/resident.ts";
-import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, taken } from "./subjects.ts";
+import {
+  expectMost,
+  isFullSweep,
+  LANES,
+  stage,
+  type Subject,
+  subjects,
+  SWEEP_TIMEOUT_MS,
+  taken,
+} from "./subjects.ts";
 
 /** What each call may really answer. Those that only the runtime makes for itself are not here. */
 const failures: Record<string, string[]> = {
@@ -159,7 +168,7 @@ async function failEverywhere(subject: Subject, verb: "ADD" | "DEL"): Promise<vo
   await Promise.all(Array.from({ length: LANES }, lane));
   console.log(`${subject.name} ${verb}: ${hits} of ${total} faults injected`);
   expect(wrong.slice(0, 40)).toEqual([]);
-  expect(hits).toBeGreaterThan(total * 0.8);
+  expectMost(hits, total);
 }
 
 /** Where points are few, one for each in turn. */

@@ -14,7 +14,16 @@ import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, taken } from "./subjects.ts";
+import {
+  expectMost,
+  isFullSweep,
+  LANES,
+  stage,
+  type Subject,
+  subjects,
+  SWEEP_TIMEOUT_MS,
+  taken,
+} from "./subjects.ts";
 
 /**
  * How often these are called depends on the runtime's threads and on timing, or a child makes them too and is killed
@@ -199,7 +208,7 @@ async function killEverywhere(sweep: Sweep): Promise<void> {
   await Promise.all(Array.from({ length: LANES }, lane));
   console.log(`${sweep.name} ${sweep.verb} on a ${sweep.machine} machine: killed at ${hits} of ${total} points`);
   expect(wrong.slice(0, 40)).toEqual([]);
-  expect(hits).toBeGreaterThan(usual * 0.8);
+  expectMost(hits, usual);
   // The runtime makes some calls more or less often from run to run, whatever we say above.
   if (missed.length > Math.max(1, total * 0.02)) throw new Error(`not reached: ${missed.join(", ")}`);
 }
