@@ -10,12 +10,13 @@ import { join } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { type Fault, faults } from "./faults.ts";
-import { type Copy, describe, inCopy, type Noticed, spoiled, tryChange } from "./trial.ts";
+import { BUILD, type Copy, describe, inCopy, type Noticed, spoiled, tryChange } from "./trial.ts";
 
 async function seed(copy: Copy, { file, find, replace, ...tests }: Fault): Promise<Noticed | string> {
   const times = readFileSync(join(copy.directory, file), "utf8").split(find).length - 1;
   if (times !== 1) return `stale: its text stands in the file ${times} times`;
-  return await tryChange(copy, file, (text) => text.split(find).join(replace), tests);
+  const end = await tryChange(copy, file, (text) => text.split(find).join(replace), tests);
+  return typeof end !== "string" && end.file === BUILD ? "stale: with it, the program is not built" : end;
 }
 
 async function seedAll(chosen: readonly Fault[]): Promise<number> {

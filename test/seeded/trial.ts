@@ -26,7 +26,8 @@ const VARIABLES = {
   PATCHBAY_TEST_SEED: process.env.PATCHBAY_TEST_SEED ?? "1",
 };
 
-const BUILD = "compile/build.ts";
+export const BUILD = "compile/build.ts";
+const NO_SUCH_TEST = "no test has the name";
 const BUILD_LIMIT_MS = 300_000;
 
 export interface Tests {
@@ -107,16 +108,20 @@ function limitMs(file: string): number {
   return 90_000 + 6000 * (durations[file]?.here ?? 0);
 }
 
-/** Returns the first test that fails, and no test when the file dies or hangs. */
-async function failureIn(directory: string, file: string, named?: string): Promise<Noticed | undefined> {
+/** Returns the first test that fails, and no test when the file dies or hangs; undefined when the tests pass. */
+async function failureIn(
+  directory: string,
+  file: string,
+  named?: string,
+): Promise<Noticed | typeof NO_SUCH_TEST | undefined> {
   const only = named === undefined ? [] : ["-t", named];
   const { ending, output } = await run(
     directory,
     ["test", "--timeout=60000", "--bail", file, ...only],
     limitMs(file),
   );
-  if (ending === 0 || /^error: regex .* matched 0 tests/m.test(output)) return undefined;
-  return { file, name: firstFailed(output) };
+  if (/^error: regex .* matched 0 tests/m.test(output)) return NO_SUCH_TEST;
+  return ending === 0 ? undefined : { file, name: firstFailed(output) };
 }
 
 /** The test that failed first; undefined when a hook did, which has no name to run it by, or when the file died. */
@@ -127,7 +132,8 @@ export function firstFailed(output: string): string | undefined {
 
 /** A test that fails once may have failed because the machine was busy. */
 async function failsAgain(directory: string, { file, name }: Noticed): Promise<boolean> {
-  return await failureIn(directory, file, name === undefined ? undefined : pattern(name)) !== undefined;
+  const failed = await failureIn(directory, file, name === undefined ? undefined : pattern(name));
+  return failed !== undefined && failed !== NO_SUCH_TEST;
 }
 
 /** Bun prints the names of nested tests with " > " between, and matches them with a space. */
@@ -151,7 +157,7 @@ export async function tryChange(
   file: string,
   change: (text: string) => string,
   { tests, named }: Tests,
-): Promise<Noticed | "no test notices" | "the program stays the same"> {
+): Promise<Noticed | "no test notices" | "the program stays the same" | typeof NO_SUCH_TEST> {
   const path = join(directory, file), text = readFileSync(path, "utf8");
   writeFileSync(path, change(text));
   try {
@@ -166,9 +172,10 @@ export async function tryChange(
     writeFileSync(path, text);
   }
 
-  async function firstFailure(files: readonly string[]): Promise<Noticed | undefined> {
+  async function firstFailure(files: readonly string[]): Promise<Noticed | typeof NO_SUCH_TEST | undefined> {
     for (const test of files) {
       const failed = await failureIn(directory, test, named);
+      if (failed === NO_SUCH_TEST) return failed;
       if (failed !== undefined && await failsAgain(directory, failed)) return failed;
     }
     return undefined;
