@@ -18,12 +18,10 @@ export function addTapWithContext(context: string): (name: string, settings: Tap
   const path = findInPath("ip");
   if (path === undefined) throw new CniError(INTERNAL, "selinuxContext needs ip(8), and PATH has no such program");
   return (name, settings) => {
+    const argv = commandFor(name, settings);
     setExecContext(context);
     try {
-      const { ending, stderr } = runTrusted(
-        { path, argv: commandFor(name, settings), environment: [] },
-        new Uint8Array(),
-      );
+      const { ending, stderr } = runTrusted({ path, argv, environment: [] }, new Uint8Array());
       if (hasSucceeded(ending)) return true;
       throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${describeEnding(ending)}`);
     } finally {
@@ -32,7 +30,7 @@ export function addTapWithContext(context: string): (name: string, settings: Tap
   };
 }
 
-/** For ip(8). */
+/** The command of ip(8) that makes the tap. */
 export function commandFor(name: string, { multiQueue, owner, group }: TapSettings): string[] {
   const argv = ["ip", "tuntap", "add", "mode", "tap", "name", name];
   if (multiQueue) argv.push("multi_queue");
