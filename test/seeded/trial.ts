@@ -27,7 +27,7 @@ const VARIABLES = {
 };
 
 export const BUILD = "compile/build.ts";
-const NO_SUCH_TEST = "no test has the name";
+const NO_SUCH_TEST = "stale: no test of its file has the name";
 const BUILD_LIMIT_MS = 300_000;
 
 export interface Tests {
