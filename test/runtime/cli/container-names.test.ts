@@ -108,7 +108,7 @@ test("a name that two containers have deletes neither; --container-id chooses", 
 
 describe("the beginning of an ID", () => {
   const start = `abcd${"0".repeat(12)}`, one = `${start}1${"0".repeat(47)}`, another = `${start}2${"0".repeat(47)}`;
-  const chosen = "beef-web";
+  const chosen = "beefbeefbeef-of-the-web";
   const lease = (id: string) => machine.sh(`grep -l ${id} /var/lib/cni/networks/n/10.* || true`);
   beforeEach(async () => {
     await patchbay("gc", "n", "--all");
@@ -183,7 +183,7 @@ describe("the beginning of an ID", () => {
     // DEL once more must not delete another container: web, web1.
     [
       "people chose the ID",
-      "beef",
+      "beefbeefbeef",
       0,
       () => patchbay("add", "n", web.netnsPath, "-i", "eth1", "--container-id", chosen),
     ],
