@@ -48,9 +48,9 @@ test("when it cannot start, its reason is told and nothing is left", async () =>
     ["echo ' no water ' >&2; exit 3", "failed to start: no water"],
     ["exit 3", "exited unexpectedly without error message"],
     ["kill -KILL $$", "exited unexpectedly without error message"],
-    // Its first process ends before the child says why.
+    // Its first process has ended long before the child says why.
     [
-      "(while kill -0 $$ 2>/dev/null; do :; done; echo Address already in use >&2) &\necho Error from child >&2; exit 1",
+      "(while kill -0 $$ 2>/dev/null; do :; done; sleep 0.1; echo Address already in use >&2) &\necho Error from child >&2; exit 1",
       "failed to start: Error from child\nAddress already in use",
     ],
   ];
