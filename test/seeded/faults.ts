@@ -1368,7 +1368,7 @@ const plugins: Fault[] = [
   {
     file: "src/main.ts",
     find: "plugin === undefined ? refuseCall(name)",
-    replace: "plugin === undefined ? undefined",
+    replace: "plugin === undefined ? refuseCall && undefined",
     tests: ["test/kernel/prefixed-names.test.ts"],
   },
   {
