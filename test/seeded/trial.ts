@@ -51,7 +51,8 @@ interface Run {
 async function run(directory: string, command: string[], limitMs: number): Promise<Run> {
   const variables = { ...VARIABLES, PATCHBAY_TEST_COPY: directory };
   const { ending, output } = await runToEnd([process.execPath, ...command], directory, variables, limitMs);
-  killOrphans(`PATCHBAY_TEST_COPY=${directory}`);
+  // Some programs are started without their caller's variables: where one copy runs tests, all that is left is its own.
+  killOrphans(copies.size === 1 ? undefined : `PATCHBAY_TEST_COPY=${directory}`);
   return { ending, output };
 }
 
