@@ -177,13 +177,14 @@ test("GC removes what is not valid and what an earlier boot left, and ADD the la
   const net = network(machine, ovs0);
   const stays = hostEnd(await net.add(kept)), goes = hostEnd(await net.add(lost));
   // Another network's, another owner's, one of a valid attachment in an earlier boot, and one that names no boot.
-  const ids = (owner: string, net: string) =>
-    `external_ids={owner=${owner},patchbay-network=${net},patchbay-container=x,contIface=eth0,patchbay-boot=former}`;
+  const ids = (owner: string, net: string, containerId = "x") =>
+    `external_ids={owner=${owner},patchbay-network=${net},patchbay-container=${containerId},contIface=eth0,` +
+    "patchbay-boot=former}";
   const port = (name: string, ids: string) =>
     ovs.vsctl("--no-wait", "add-port", "ovs0", name, "--", "set", "port", name, ids);
   await port("of-other-net", ids("patchbay", "other"));
   await port("of-others", ids("somebody", "net"));
-  await port("of-former", ids("patchbay", "net").replace("container=x", `container=ctr-${kept.name}`));
+  await port("of-former", ids("patchbay", "net", `ctr-${kept.name}`));
   await port("of-no-boot", ids("patchbay", "net").replace(/,patchbay-boot=\w+/, ""));
   await machine.sh(`rm -r /run/patchbay`);
   await net.gc([kept]);

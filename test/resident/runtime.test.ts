@@ -53,7 +53,7 @@ test("the runtime's commands are served, and what they may wait for is left to t
   expect(await traceOf(machine, foreign, ["add", ...other])).toBe("alone");
   await machine.sh("ip link show eth0", { in: container });
   expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
-  // They are left before the first plugin: none is undone and made again.
+  // Both calls are left before the chain's first plugin, so that nothing is made, undone and made again.
   expect((await statusOf(machine)).declined).not.toHaveProperty("another program");
   expect(await leftSince(moment, machine)).toEqual([]);
 });
