@@ -78,7 +78,7 @@ test("root with the capabilities for it is served, and others are told why they 
   const { machine } = segment, container = await machine.container("c1");
   await machine.sh(`chmod 755 ${segment.folder} && chmod 777 ${service.socket}`);
   const report = line({ version: 1, do: "report", network: "net" });
-  const askers: [as: string[], failure: string | undefined, hint?: string][] = [
+  const callers: [as: string[], failure: string | undefined, hint?: string][] = [
     [[], undefined],
     [["unshare", "--mount", "--net", "--uts", "--ipc"], undefined],
     [["unshare", "--pid", "--fork"], undefined],
@@ -89,7 +89,7 @@ test("root with the capabilities for it is served, and others are told why they 
     [["setpriv", "--bounding-set=-all"], "does not have CAP_NET_ADMIN and CAP_SYS_ADMIN,", "with the capabilities"],
     [["unshare", "--user", "--map-root-user"], "serves its own user namespace", "where the service was started"],
   ];
-  for (const [as, failure, hint] of askers) {
+  for (const [as, failure, hint] of callers) {
     const answer = JSON.parse(await say(machine, service.socket, { text: report, as }));
     const expected = failure === undefined
       ? { report: { unanswered: 0 } }
@@ -105,7 +105,7 @@ test("root with the capabilities for it is served, and others are told why they 
   await net.add(holder);
   const statusConf = { cniVersion: "1.1.0", name: "net", type: "dhcp", ipam: service.ipam() };
   const statusEnv = environmentOf(patchbayPlugins(), { plugin: "dhcp", command: "STATUS", conf: statusConf });
-  for (const [as, failure, hint] of askers) {
+  for (const [as, failure, hint] of callers) {
     const options = { env: statusEnv, stdin: JSON.stringify(statusConf) };
     const { stdout } = await machine.run([...as, `${patchbayPlugins()}/dhcp`], options);
     const [msg, details] = [failure, hint].map((text = "") => expect.stringContaining(text));

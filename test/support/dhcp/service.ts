@@ -154,7 +154,7 @@ export async function untilAddresses(
   return await untilTrue(() => addressesIn(segment, container), isRight);
 }
 
-/** Waits until nothing of askers or containers is open: of sockets one to listen, of namespaces the service's own. */
+/** Waits until nothing of clients or containers is open: of sockets one to listen, of namespaces the service's own. */
 export async function untilIdle(service: Service): Promise<void> {
   const isOf = (kind: string) => (one: string) => one.startsWith(kind);
   const look = () => service.descriptors().filter((one) => /^(socket|net|mnt):|hostname/.test(one));

@@ -221,20 +221,20 @@ export class LeaseClient {
   }
 
   private sendDiscover(now: number): Action[] {
-    const exchange = this.next(now), bytes = discover(this.asker(), exchange, this.hint);
+    const exchange = this.next(now), bytes = discover(this.identity(), exchange, this.hint);
     this.due = now + this.pause();
     return [{ do: "broadcast", bytes }];
   }
 
   private sendRequest(now: number): Action[] {
     const address = this.chosen?.address.bytes ?? this.hint!;
-    const exchange = this.next(now), bytes = request(this.asker(), exchange, address, this.chosen?.server);
+    const exchange = this.next(now), bytes = request(this.identity(), exchange, address, this.chosen?.server);
     this.due = now + this.pause();
     return [{ do: "broadcast", bytes }];
   }
 
   /** A server that cannot reach a host without an address, or is not heard, may be heard by everybody. */
-  private asker(): Identity {
+  private identity(): Identity {
     return this.tries > TRIES_BEFORE_BROADCAST ? { ...this.who, broadcast: true } : this.who;
   }
 
