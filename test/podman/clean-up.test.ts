@@ -8,7 +8,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
 import { ping } from "../support/traffic.ts";
-import { random } from "../support/random.ts";
+import { RandomKills } from "../support/random-kills.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",
@@ -87,26 +87,20 @@ test.each(kinds)("setup or teardown killed at any moment, then teardown: $name",
   const net = await open(machine, kind), container = await machine.container("c1");
   await net.once(container, kind.wanted);
   const moment = await quietMoment(machine), document = JSON.stringify(net.document(container, kind.wanted));
-  const started = performance.now();
-  await net.once(container, kind.wanted);
-  const both = performance.now() - started;
-  const killed = { setup: 0, teardown: 0 };
+  const kills = { setup: new RandomKills(), teardown: new RandomKills() };
   for (let round = 0; round < 40; round++) {
     const verb = round % 2 === 0 ? "setup" : "teardown";
     if (verb === "teardown") await net.setup(container, kind.wanted);
     const child = machine.start(["env", `NETCONFPATH=${CONFIGS}`, PATCHBAY, verb, container.netnsPath]);
     child.stdin.write(document);
     await child.stdin.end();
-    await Bun.sleep(both * random());
-    child.kill("SIGKILL");
-    await child.exited;
-    if (child.signalCode === "SIGKILL") killed[verb]++;
+    await kills[verb].kill(child);
     // A child of what was killed may hold its lock for a moment, and a warning says so.
     const { code, stdout } = await net.call("teardown", container, kind.wanted);
     expect({ round, code, stdout }).toEqual({ round, code: 0, stdout: "" });
     expect({ round, left: await leftSince(moment, machine) }).toEqual({ round, left: [] });
   }
-  expect(Math.min(killed.setup, killed.teardown)).toBeGreaterThan(0);
+  expect(Math.min(kills.setup.killed, kills.teardown.killed)).toBeGreaterThan(0);
 });
 
 const restarts = kinds.flatMap((kind) => ["c2", "c1"].map((path) => ({ kind, path })));

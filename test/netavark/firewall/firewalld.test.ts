@@ -7,7 +7,7 @@ import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
 import { untilTrue } from "../../support/until-true.ts";
 import { ping, serve } from "../../support/traffic.ts";
-import { random } from "../../support/random.ts";
+import { RandomKills } from "../../support/random-kills.ts";
 
 const env = { NETAVARK_FW: "firewalld" };
 const network = bridgeNetwork(8);
@@ -174,7 +174,7 @@ test("setup killed at any moment: teardown leaves nothing", async () => {
   await using machine = await openMachine();
   await using _bus = await startBus(machine);
   await using firewalld = await startRealFirewalld(machine);
-  const input = containerIn([{ network }], 1, ports);
+  const input = containerIn([{ network }], 1, ports), kills = new RandomKills();
   for (let round = 0; round < 12; round++) {
     const container = await machine.container(`c${round}`);
     const call = machine.start([
@@ -188,15 +188,14 @@ test("setup killed at any moment: teardown leaves nothing", async () => {
     ]);
     call.stdin.write(JSON.stringify(input));
     await call.stdin.end();
-    await Bun.sleep(random() * 120);
-    call.kill("SIGKILL");
-    await call.exited;
+    await kills.kill(call);
     if (round % 2 === 0) await machine.removeContainer(container);
     // The link may have existed already, or not.
     await attach(machine, "teardown", container, input, env);
     expect(await held(firewalld).catch(() => [])).toEqual([]);
     expect(await machine.sh("ip -br link show type bridge; ls /run/patchbay/net 2>/dev/null || true")).toBe("");
   }
+  expect(kills.killed).toBeGreaterThan(0);
 });
 
 test("without firewalld: refused with the cause, and nothing is made", async () => {
