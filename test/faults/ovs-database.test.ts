@@ -104,7 +104,8 @@ const TRANSACTION = 5;
 test("every message of ADD", async () => {
   const counts = await messages(), moment = await quietMoment(stage.machine);
   const wrong = await inTurns(troubles(counts.ADD, [false, true]), async (trouble) => {
-    await using one = await stage.attachment();
+    // Ten seconds, since some of them wait for a port in vain.
+    await using one = await stage.attachment({ link_state_check_interval: 100 });
     const { net, proxy, container, left } = one, hasHappened = makeTrouble(proxy, trouble);
     const found: string[] = [],
       look = async (when: string, allowed?: RegExp) => {

@@ -10,7 +10,7 @@ import type { Point } from "../support/injection.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
-import { startOpenVswitch } from "../support/open-vswitch.ts";
+import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
 import { ownShare } from "../support/share.ts";
 
@@ -119,7 +119,7 @@ export const subjects: Subject[] = [
   { name: "tap", conf: { type: "tap", mtu: 1400, ipam }, sharesNothing: true, every: 3 },
   {
     name: "ovs",
-    conf: { type: "ovs", bridge: "ovs0", vlan: 5, ipam },
+    conf: { type: "ovs", bridge: "ovs0", vlan: 5, ipam, ...PATIENT },
     service: openVswitch,
     every: 2,
   },

@@ -10,7 +10,7 @@ import { kindNames } from "../../src/resources/table.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { startOpenVswitch } from "../support/open-vswitch.ts";
+import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 
 interface Attachment {
   conf: Record<string, unknown> & { type: string };
@@ -573,7 +573,7 @@ Object.assign(
   attachments,
   {
     ovs: {
-      conf: { type: "ovs", bridge: "ovs0", vxlanID: 42, ipam },
+      conf: { type: "ovs", bridge: "ovs0", vxlanID: 42, ipam, ...PATIENT },
       openVswitch: true,
       altered: {
         "ovs-port": [

@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Container } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { PATIENT } from "../support/open-vswitch.ts";
 import { openOvsStage, type OvsStage } from "../support/ovs-stage.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
-const ovs0 = { type: "ovs", bridge: "ovs0", ipam: { type: "host-local", subnet: "10.20.0.0/24" } };
+const ovs0 = { type: "ovs", bridge: "ovs0", ipam: { type: "host-local", subnet: "10.20.0.0/24" }, ...PATIENT };
 
 let shared: OvsStage;
 beforeAll(async () => void (shared = await openOvsStage()));

@@ -8,7 +8,7 @@ import { lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { type OpenVswitch, startOpenVswitch } from "../support/open-vswitch.ts";
+import { type OpenVswitch, PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { floodServer } from "../support/throughput.ts";
 import { ping, serve } from "../support/traffic.ts";
@@ -18,7 +18,7 @@ const ipam = {
   ranges: [[{ subnet: "10.20.0.0/24", gateway: "10.20.0.254" }], [{ subnet: "fd20::/64", gateway: "fd20::fe" }]],
   routes: [{ dst: "0.0.0.0/0" }],
 };
-const ovs0 = { type: "ovs", bridge: "ovs0", ipam };
+const ovs0 = { type: "ovs", bridge: "ovs0", ipam, ...PATIENT };
 
 interface Stage {
   machine: Machine;

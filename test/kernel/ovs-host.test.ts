@@ -2,13 +2,14 @@
 import { expect, test } from "bun:test";
 import { type Container, type Machine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { PATIENT } from "../support/open-vswitch.ts";
 import { openOvsStage } from "../support/ovs-stage.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { ping } from "../support/traffic.ts";
 import { untilTrue } from "../support/until-true.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
-const ovs0 = { type: "ovs", bridge: "ovs0", ipam };
+const ovs0 = { type: "ovs", bridge: "ovs0", ipam, ...PATIENT };
 
 test("the host neither answers nor forwards what the switch has", async () => {
   await using stage = await openOvsStage();
@@ -85,7 +86,7 @@ const macOf = async (machine: Machine, link: string) =>
 test("what a container sends to the host's end: while ADD waits, while it lives, while DEL waits", async () => {
   await using stage = await openOvsStage();
   const { machine, ovs } = stage, container = await machine.container(), arrived = await listen(machine);
-  const net = network(machine, { ...ovs0, link_state_check_retries: 100 });
+  const net = network(machine, ovs0);
   ovs.signal("switch", "SIGSTOP");
   const adding = net.add(container);
   const link = await untilTrue(async () => {

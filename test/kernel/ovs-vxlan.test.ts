@@ -9,7 +9,7 @@ import { bytesThrough } from "../support/bytes-through.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { type OpenVswitch, startOpenVswitch } from "../support/open-vswitch.ts";
+import { type OpenVswitch, PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { ping } from "../support/traffic.ts";
 
@@ -84,7 +84,7 @@ async function freshBridge(): Promise<string> {
 function netOf({ machine, number }: Host, conf: Record<string, unknown>) {
   const range = (subnet: string, rangeStart: string) => [{ subnet, rangeStart }];
   const ranges = [range("10.20.0.0/24", `10.20.0.${number * 10}`), range("fd20::/64", `fd20::${number}0`)];
-  return network(machine, { type: "ovs", ipam: { type: "host-local", ranges }, ...conf });
+  return network(machine, { type: "ovs", ipam: { type: "host-local", ranges }, ...PATIENT, ...conf });
 }
 
 const addressOf = ({ ips }: { ips: { address: string }[] }) => ips[0]!.address.replace(/\/.*/, "");

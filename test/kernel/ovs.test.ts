@@ -4,12 +4,12 @@ import { bytesThrough } from "../support/bytes-through.ts";
 import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { type OpenVswitch, startOpenVswitch } from "../support/open-vswitch.ts";
+import { type OpenVswitch, PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
-const ovs0 = { type: "ovs", bridge: "ovs0", ipam };
+const ovs0 = { type: "ovs", bridge: "ovs0", ipam, ...PATIENT };
 
 interface Stage extends AsyncDisposable {
   machine: Machine;
@@ -98,7 +98,7 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
   await network(machine, { ...ovs0, vlan: 5 }).add(two);
   for (const container of [other, neighbour]) await network(machine, { ...ovs0, vlan: 6 }).add(container);
   expect(await ping(machine, other, "10.20.0.5")).toBe(true);
-  const tagged = network(machine, { type: "ovs", bridge: "ovs0", trunk: [{ id: 5 }, { minID: 8, maxID: 9 }] });
+  const tagged = network(machine, { ...ovs0, ipam: undefined, trunk: [{ id: 5 }, { minID: 8, maxID: 9 }] });
   const name = hostEnd(await tagged.add(trunk));
   expect(await stage.ovs.row("Port", name)).toMatchObject({ trunks: ["set", [5, 8, 9]], vlan_mode: "trunk" });
   await using server = await serve(machine, one, "all");

@@ -20,6 +20,9 @@ export interface OvsOptions {
   directory?: string;
 }
 
+/** For ADD, which waits 3 s by default until a port is added: a busy machine's Open vSwitch may take longer. */
+export const PATIENT = { link_state_check_retries: 100 };
+
 const DIRECTORY = "/run/openvswitch", SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
 
 export class OpenVswitch implements Service {

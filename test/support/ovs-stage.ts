@@ -2,7 +2,7 @@
 import { leftSince, quietMoment } from "./leftovers.ts";
 import { type Container, type Machine, openMachine } from "./machine.ts";
 import { type Network, network } from "./network.ts";
-import { type OpenVswitch, startOpenVswitch } from "./open-vswitch.ts";
+import { type OpenVswitch, PATIENT, startOpenVswitch } from "./open-vswitch.ts";
 import { openProxy, type OvsdbProxy } from "./ovsdb-proxy.ts";
 import type { Answer } from "./plugins.ts";
 
@@ -35,7 +35,8 @@ export async function openOvsStage(): Promise<OvsStage> {
   const attachment: OvsStage["attachment"] = async (conf = {}) => {
     const number = ++count, name = `net${number}`, container = await machine.container(`c${number}`);
     const proxy = await openProxy(machine, `/run/proxy${number}.sock`, ovs.socket);
-    const net = network(machine, { type: "ovs", name, bridge: "ovs0", ipam, socket_file: proxy.socketFile, ...conf });
+    const own = { name, socket_file: proxy.socketFile };
+    const net = network(machine, { type: "ovs", bridge: "ovs0", ipam, ...own, ...PATIENT, ...conf });
     return {
       container,
       net,

@@ -5,7 +5,7 @@ import { bytesThrough } from "../../support/bytes-through.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
-import { startOpenVswitch } from "../../support/open-vswitch.ts";
+import { PATIENT, startOpenVswitch } from "../../support/open-vswitch.ts";
 
 async function openHost(machine: Machine, number: number) {
   const ovs = await startOpenVswitch(machine);
@@ -14,7 +14,8 @@ async function openHost(machine: Machine, number: number) {
   const tunnel = ["type=vxlan", `options:remote_ip=192.0.2.${3 - number}`, "options:key=42"];
   await ovs.vsctl("add-port", "ovs0", "vx42", "tag=10", "--", "set", "interface", "vx42", ...tunnel);
   const ranges = [[{ subnet: "10.20.0.0/24", rangeStart: `10.20.0.${number}0` }]];
-  const net = network(machine, { type: "ovs", bridge: "ovs0", vxlanID: 42, ipam: { type: "host-local", ranges } });
+  const ipam = { type: "host-local", ranges };
+  const net = network(machine, { type: "ovs", bridge: "ovs0", vxlanID: 42, ipam, ...PATIENT });
   const container = await machine.container();
   await net.add(container);
   return { machine, ovs, net, container };
