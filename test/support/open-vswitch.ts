@@ -20,7 +20,7 @@ export interface OvsOptions {
   directory?: string;
 }
 
-/** For ADD, which waits 3 s by default until a port is added: a busy machine's Open vSwitch may take longer. */
+/** A minute for ADD, which waits 3 s by default until its port is added: Open vSwitch may take longer on a busy machine. */
 export const PATIENT = { link_state_check_retries: 100 };
 
 const DIRECTORY = "/run/openvswitch", SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";

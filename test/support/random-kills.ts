@@ -7,8 +7,9 @@ interface Child {
 }
 
 /**
- * Kills calls of one kind at random moments. A call that ends before its moment says how long such a call takes, and later
- * moments come before that, so that also on a machine whose load changes most calls are killed half-way.
+ * Kills calls of one kind at random moments. A call that ends before its moment says how long such a call takes, and the
+ * next moments come before that. After each kill they may come a little later. So most calls are killed half-way, at
+ * their end too, also on a machine whose load changes.
  */
 export class RandomKills {
   killed = 0;
@@ -20,7 +21,9 @@ export class RandomKills {
     await Promise.race([ended, Bun.sleep(this.#spanMs * random())]);
     child.kill("SIGKILL");
     const tookMs = await ended;
-    if (child.signalCode === "SIGKILL") this.killed++;
-    else this.#spanMs = Math.min(this.#spanMs, tookMs);
+    if (child.signalCode === "SIGKILL") {
+      this.killed++;
+      this.#spanMs *= 1.1;
+    } else this.#spanMs = Math.min(this.#spanMs, tookMs);
   }
 }
