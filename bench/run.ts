@@ -31,7 +31,7 @@ import { runtime } from "./rows/runtime.ts";
 import { staticAddresses, version } from "./rows/small.ts";
 
 const root = resolve(import.meta.dir, "..");
-const GO_PLUGINS = "/usr/lib/cni";
+const GO_PLUGINS = process.env.PATCHBAY_TEST_GO_PLUGINS ?? "/usr/lib/cni";
 const benchmarks: Benchmark[] = [
   version,
   loopback,

@@ -1,14 +1,18 @@
 /**
- * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, and the
- * picture of the rooms in ARCHITECTURE.md.
+ * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
+ * tables of docs/plugins/ that option-pages.ts makes of them, and the picture of the rooms in ARCHITECTURE.md.
  */
 import { join, resolve } from "node:path";
 import { Refused } from "./arguments.mjs";
+import type { JsonSchema } from "./json-schemas.ts";
+import { optionPages } from "./option-pages.ts";
 import { picture } from "./structure/rooms.ts";
 import { defineTool, runTool } from "./tool.ts";
 import { generate } from "./validators.ts";
 
 const root = resolve(import.meta.dir, "..");
+/** The schemas that are no plugin's. */
+const DOCUMENTS = ["result", "network-config", "network-config-list"];
 const PAGE = "ARCHITECTURE.md";
 /** The block that `picture` replaces. */
 const ROOMS = /^```\nmain\.ts [^]*?^```$/m;
@@ -16,6 +20,7 @@ const ROOMS = /^```\nmain\.ts [^]*?^```$/m;
 /** What would change, by its path from the root. */
 export async function outdated(): Promise<Map<string, string>> {
   const files = await generate(), page = await Bun.file(join(root, PAGE)).text();
+  for (const [path, text] of pagesFrom(files)) files.set(path, text);
   if (!ROOMS.test(page)) {
     throw new Refused(`${PAGE} has no block that begins with main.ts, for the picture of the rooms`);
   }
@@ -28,11 +33,22 @@ export async function outdated(): Promise<Map<string, string>> {
   return stale;
 }
 
+function pagesFrom(files: ReadonlyMap<string, string>): Map<string, string> {
+  const schemas = new Map<string, JsonSchema>();
+  for (const [path, text] of files) {
+    const name = /^schemas\/(.*)\.json$/.exec(path)?.[1];
+    if (name !== undefined) schemas.set(name, JSON.parse(text));
+  }
+  const list = schemas.get("network-config-list")!;
+  for (const name of DOCUMENTS) schemas.delete(name);
+  return optionPages(schemas, list);
+}
+
 export const tool = defineTool({
   name: "generate",
   about:
-    "Writes the validators, the JSON Schemas and what `patchbay lint` knows, from the schemas, and the picture of\n" +
-    `the rooms in ${PAGE}.`,
+    "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the tables of docs/plugins/, from the\n" +
+    `schemas, and the picture of the rooms in ${PAGE}.`,
   options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
   needs: "packages",
   begin: ({ values: { check } }) => async () => {

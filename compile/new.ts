@@ -141,12 +141,13 @@ function leftToDo({ name, kind, theme }: Wanted): string {
   const resource = [
     `src/resources/${theme}/${name}.ts: the specification, and how it is made, compared and removed`,
     `docs/kernel-objects.md: a row; test/resources/${theme}/: a test`,
+    "test/kernel/altered.test.ts: what CHECK says when it is altered; test/release/upgrade.test.ts: its name in UNRECORDED",
   ];
   const plugin = [
     `src/plugins/${kind}/${name}/${name}.schema.ts: the configuration; then npm run generate`,
     `src/plugins/${kind}/${name}/${name}.ts: what ADD makes, and what "judge" refuses`,
     ...resource,
-    `examples/${name}.conflist; README.md: a row of the plugins; docs/plugins.md: its options; docs/quirks/${name}.md, with a row in its index`,
+    `examples/${name}.conflist; README.md: a row of the plugins; docs/plugins/${name}.md: what it is for, with a link in README.md beside it; docs/quirks/${name}.md, with a row in its index`,
     "test/kernel/: what the kernel holds; test/faults/subjects.ts: a subject",
     "CHANGELOG.md: a line",
   ];

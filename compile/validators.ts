@@ -15,7 +15,7 @@ import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
 import * as netavark from "../src/podman-documents/netavark.schema.ts";
-import { jsonSchemaText, knownKeysText, lintText } from "./json-schemas.ts";
+import { type JsonSchema, jsonSchema, knownKeysText, lintText, networkList, publishedText } from "./json-schemas.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
 import { SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
 
@@ -44,10 +44,11 @@ export async function generate(): Promise<Map<string, string>> {
       { name: "decodeCreation", schemaName: "creation", schema: netavark.creation },
     ], join(root, "src/podman-documents")),
   );
-  files.set("schemas/result.json", jsonSchemaText(results.result10));
-  files.set("schemas/network-config.json", jsonSchemaText(networkConfig));
-  files.set("schemas/network-config-list.json", jsonSchemaText(networkConfigList));
-  const confs = new Map<string, z.ZodType>();
+  const publish = (name: string, document: JsonSchema) =>
+    files.set(`schemas/${name}.json`, publishedText(name, document));
+  publish("result", jsonSchema(results.result10));
+  publish("network-config", jsonSchema(networkConfig));
+  const confs = new Map<string, z.ZodType>(), ipam = new Set<string>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {
     const folder = join(root, path, "..");
     const schemaFile = path.slice(path.lastIndexOf("/") + 1);
@@ -64,9 +65,11 @@ export async function generate(): Promise<Map<string, string>> {
     files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
     // A skeleton is to be copied, and published under its own name then.
     if (path.startsWith("src/plugins/skeleton/")) continue;
-    files.set(`schemas/${plugin}.json`, jsonSchemaText(schema));
+    publish(plugin, jsonSchema(schema));
     confs.set(plugin, schema);
+    if (path.startsWith("src/plugins/ipam/")) ipam.add(plugin);
   }
+  publish("network-config-list", networkList(confs, (name) => ipam.has(name)));
   files.set("src/runtime/lint/schemas.gen.ts", lintText(confs));
   const capabilities = z.object(common.capability);
   files.set(

@@ -5,7 +5,7 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { dhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
 import { residentUnits } from "../src/runtime/cli/resident-units.ts";
 import { markedUnitFiles } from "../src/runtime/cli/units.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Making } from "./edition.ts";
 import { bytesOf, type File, modeOf } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
@@ -18,32 +18,76 @@ const places: Places = {
   fish: "completion/fish/",
 };
 
-/** For root file systems that are made elsewhere: there the program cannot run. */
+/**
+ * For root file systems that are made elsewhere: there the program cannot run. Their links count for the system that they are
+ * of, and lead somewhere else on this one.
+ */
 const links = `#!/bin/sh
 # Puts the program and a link for every plugin name into a CNI plugin directory, without running the program.
 # On the host itself, \`./patchbay install DIR\` does more: it keeps what was there, and starts a resident.
 set -eu
-if [ $# -ne 1 ]; then
-  echo "Usage: links.sh DIR" >&2
+fail() {
+  echo "links.sh: $1" >&2
+  exit 1
+}
+usage() {
+  echo "Usage: links.sh ROOT/opt/cni/bin, or links.sh ROOT DIR for another directory of that root" >&2
   exit 2
-fi
-case $1 in
--*) set -- "./$1" ;;
+}
+case \${1-} in
+"") usage ;;
+-*) first=./$1 ;;
+*) first=$1 ;;
 esac
+case $# in
+1) directory=$first ;;
+2) directory=$first/$2 ;;
+*) usage ;;
+esac
+directory=$(printf '%s\\n' "$directory" | sed 's:/\\{1,\\}:/:g; s:\\(.\\)/$:\\1:')
+root=$first
+if [ $# -eq 1 ]; then
+  # The directories in which engines have plugins. For any other one, the caller has to name the root.
+  root=$(dirname "$directory")
+  for usual in opt/cni/bin usr/lib/cni usr/libexec/cni usr/local/lib/cni; do
+    case $directory in
+    "$usual") root=. ;;
+    */"$usual") root=\${directory%"$usual"} ;;
+    esac
+  done
+fi
+
+# The root's links are followed on this machine, so they may lead out of the root. While the directory is not there, its
+# nearest parent that is there counts.
+require_below() {
+  place=$directory
+  while [ ! -e "$place" ] && [ ! -L "$place" ]; do place=$(dirname "$place"); done
+  [ -e "$place" ] || fail "$place is a link that leads nowhere on this machine; make the directory in $root first"
+  top=$(readlink -f "$root") real=$(readlink -f "$place")
+  case $real/ in
+  "\${top%/}"/*) ;;
+  *) fail "$directory leads to $real, which is not below $root: a link in it is of that system, and is followed on this one" ;;
+  esac
+}
+
 names="${pluginNames.join(" ")}"
+mkdir -p "$root"
+require_below
 for name in patchbay $names; do
-  if [ -d "$1/$name" ] && [ ! -L "$1/$name" ]; then
-    echo "links.sh: $1/$name is a directory; move it away" >&2
-    exit 1
+  if [ -d "$directory/$name" ] && [ ! -L "$directory/$name" ]; then
+    fail "$directory/$name is a directory; move it away"
   fi
 done
-mkdir -p "$1"
-rm -f "$1/.patchbay.new"
-cp "$(dirname "$(readlink -f "$0")")/patchbay" "$1/.patchbay.new"
-chmod 755 "$1/.patchbay.new"
-mv -f "$1/.patchbay.new" "$1/patchbay"
+mkdir -p "$directory"
+require_below
+rm -f "$directory/.patchbay.new"
+cp "$(dirname "$(readlink -f "$0")")/patchbay" "$directory/.patchbay.new"
+chmod 755 "$directory/.patchbay.new"
+# mv would put it into the directory that a link leads to.
+[ ! -L "$directory/patchbay" ] || rm -f "$directory/patchbay"
+mv -f "$directory/.patchbay.new" "$directory/patchbay"
 for name in $names; do
-  ln -sfn patchbay "$1/$name"
+  ln -sfn patchbay "$directory/$name"
 done
 `;
 
@@ -58,6 +102,7 @@ export function makeArchive(program: string, label: string, { edition, out }: Ma
     ...licenceEntries("licences/"),
     ...manEntries(edition, places),
     ...completionEntries(places),
+    ...schemaEntries("schemas/"),
     // As `install` writes them, so that it knows them on a host to which they were copied.
     ...[residentUnits, dhcpUnits].flatMap((units) => markedUnitFiles(units, "/opt/cni/bin/patchbay"))
       .map(({ name, text }) => ({ path: `systemd/${name}`, text })),

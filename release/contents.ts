@@ -1,5 +1,5 @@
 /** What archives and packages contain besides the program, and where it goes in each. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { completionScript } from "../src/runtime/cli/commands/completion.ts";
 import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
@@ -35,6 +35,12 @@ export function completionEntries({ bash, zsh, fish }: Places): File[] {
     { path: `${zsh}_${program}`, text: completionScript("zsh", program) },
     { path: `${fish}${program}.fish`, text: completionScript("fish", program) },
   ]);
+}
+
+/** For editors (docs/editors.md). */
+export function schemaEntries(directory: string): File[] {
+  return readdirSync(join(root, "schemas")).sort()
+    .map((name) => ({ path: `${directory}${name}`, text: fileOfCheckout(`schemas/${name}`) }));
 }
 
 export function fileOfCheckout(path: string): string {

@@ -2,15 +2,15 @@
  * What Debian's and RPM's packages have in common: `patchbay` has the only copy of the program; two others have links to it, in
  * the places where engines look for plugins.
  */
-import { relative } from "node:path";
+import { basename, dirname, relative } from "node:path";
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/runtime/cli/commands/install.ts";
 import { dhcpUnits, packagedDhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
-import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
+import { NETAVARK, PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
 import { residentUnits } from "../src/runtime/cli/resident-units.ts";
 import { unitFiles } from "../src/runtime/cli/units.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places } from "./contents.ts";
+import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import { compressed, type Entry, type Link } from "./files.ts";
 
@@ -85,8 +85,11 @@ export function programEntries(program: string, edition: Edition, places: Packag
   return [
     { path: PROGRAM, copyOf: program, isExecutable: true },
     ...PROGRAM_NAMES.map((name) => ({ path: `usr/bin/${name}`, leadsTo: relative("usr/bin", PROGRAM) })),
+    // For helper_binaries_dir of podman.
+    { path: `${dirname(PROGRAM)}/${NETAVARK}`, leadsTo: basename(PROGRAM) },
     ...manEntries(edition, places).map(compressed),
     ...completionEntries(places),
+    ...schemaEntries("usr/share/patchbay/schemas/"),
     ...[residentUnits, packagedDhcpUnits].flatMap((units) => unitFiles(units, `/${PROGRAM}`))
       .map(({ name, text }) => ({ path: `${places.units}${name}`, text })),
   ];

@@ -142,9 +142,11 @@ ${[...directories, ...files].join("\n")}
 
 /** The others are the distribution's. */
 function ownDirectories(entries: readonly Entry[]): string[] {
-  return [...new Set(entries.map(({ path }) => path.slice(0, path.lastIndexOf("/"))))].filter((path) =>
-    path.endsWith("/patchbay")
-  );
+  const above = (path: string): string[] => {
+    const directory = path.slice(0, Math.max(0, path.lastIndexOf("/")));
+    return directory === "" ? [] : [...above(directory), directory];
+  };
+  return [...new Set(entries.flatMap(({ path }) => above(path)))].filter((path) => /\/patchbay(?:\/|$)/.test(path));
 }
 
 /** As changelogs of RPM have it. */

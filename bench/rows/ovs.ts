@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Host } from "../../src/contract/host.ts";
 import { bootId } from "../../src/ffi/boot.ts";
+import { NETLINK_ROUTE, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import { ovsPortKind } from "../../src/resources/link/ovs-port/ovs-port.ts";
 import type { OvsPortSpec } from "../../src/resources/link/ovs-port/spec.ts";
 import type { Bench, Benchmark, Row } from "../bench.ts";
@@ -105,7 +106,7 @@ function measurePort({ side, socket }: Switch, runs: number): number[] {
       vlans: { mode: "trunk" },
       patienceMs: STARTING_MS,
     };
-    const host = {} as Host, all: number[] = [];
+    const route = openNetlink(NETLINK_ROUTE), host = { route } as Host, all: number[] = [];
     for (let run = 0; run < runs; run++) {
       const started = Bun.nanoseconds();
       ovsPortKind.apply(spec, host);
@@ -113,6 +114,7 @@ function measurePort({ side, socket }: Switch, runs: number): number[] {
       ovsPortKind.remove(spec, host);
       Bun.sleepSync(REST_MS);
     }
+    route.close();
     command(["ip", "link", "del", "port0"]);
     return all;
   });

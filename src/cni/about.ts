@@ -5,7 +5,7 @@
 import { CURRENT_VERSION } from "./versions.ts";
 
 /** The release of the reference plugins that ours replace. */
-export const REFERENCE_RELEASE = "1.9.1";
+export const REFERENCE_RELEASE = "1.10.0";
 /** Plugins of ours that the reference plugins have in no release, or not in every one that hosts have. */
 export const NOT_IN_EVERY_RELEASE: readonly string[] = ["dummy", "flannel", "ovs", "tap"];
 

@@ -23,7 +23,7 @@ export const result01 = z.object({
 
 const oldInterface = z.object({
   name: z.string().default("").describe("Its name where it is."),
-  mac: macAddress.optional(),
+  mac: macAddress.optional().describe("Its hardware address."),
   sandbox: z.string().optional().describe("The path of the network namespace it is in; none is the host's."),
 });
 
@@ -51,7 +51,7 @@ export const result10 = z.object({
   cniVersion,
   interfaces: z.array(
     oldInterface.extend({
-      mtu: z.int().optional().meta({ minimum: 68, maximum: 65535 }),
+      mtu: z.int().optional().meta({ minimum: 68, maximum: 65535, description: "Its MTU." }),
       socketPath: z.string().optional().describe("A socket that stands for the interface."),
       pciID: z.string().optional().describe("The PCI function behind it."),
     }).meta({ required: ["name"] }),

@@ -1,6 +1,7 @@
 /**
- * The files that plugins find: the machine's, which cannot be written to, with directories of memory where plugins write.
- * The real host keeps its own, because all of it is mounted in a namespace of this process.
+ * The files that plugins find: the machine's, mounted read-only, with directories of memory where plugins write. All of it is
+ * mounted in a namespace of this process. That keeps the machine's files from mistakes alone: a plugin is root, and can mount
+ * them again.
  */
 import { linkTarget, replaceWithLink } from "../ffi/directory-entries.ts";
 import {

@@ -5,6 +5,13 @@ import { isLeft } from "../ffi/calls.ts";
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}
 
+/** CHECK found these. Its text joins them, as engines get it. */
+export class Differences extends CniError {
+  constructor(readonly lines: readonly string[]) {
+    super(INTERNAL, lines.join("; "));
+  }
+}
+
 /** Runs every step, then throws the failures. */
 export function attemptAll(steps: Iterable<() => void>): void {
   throwJoined(collectFailures(steps, (step) => step()));

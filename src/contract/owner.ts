@@ -5,6 +5,9 @@ export interface Owner {
   ifName: string;
 }
 
+/** No attachment has it, so every ledger is another's. */
+export const NO_OWNER: Owner = { network: "", containerId: "", ifName: "" };
+
 /** For maps and sets. */
 export function ownerText({ network, containerId, ifName }: Owner): string {
   return `${network} ${containerId} ${ifName}`;

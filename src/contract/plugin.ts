@@ -10,6 +10,7 @@ import type { Resource, Retired, Retirement } from "./resource.ts";
 import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
 import type { Pool } from "./shown.ts";
+import type { Owner } from "./owner.ts";
 
 export interface PluginConfig {
   cniVersion: string;
@@ -52,13 +53,21 @@ export interface Attachment<Config> {
    * story goes on; it and the other purposes return undefined.
    */
   examine<Value>(work: () => Value): Value | undefined;
+  /**
+   * For `plan`, the specifications of this kind that earlier plugins of the chain would make. None for the other purposes:
+   * there they are made.
+   */
+  plannedBefore(kind: string): readonly unknown[];
   /** A name or address that ADD chooses. `make` and `plan` pick one; `check` and `undo` take it from prevResult. */
   choose<Value>(pick: () => Value, recall: (prevResult: Result) => Value): Value;
   apply<Made>(resource: Resource<Made>): Made;
   /** Announces all resources with one write to the ledger, then makes each. */
   applyAll(resources: readonly Resource<unknown>[]): void;
-  /** The configured IPAM plugin, or undefined for a layer-2 network. Announces its lease. */
-  ipam(): Ipam | undefined;
+  /**
+   * The configured IPAM plugin, or undefined for a layer-2 network. Announces its lease, which has an address unless
+   * `mayBeEmpty`.
+   */
+  ipam(mayBeEmpty?: boolean): Ipam | undefined;
 }
 
 export type Purpose = "make" | "check" | "undo" | "plan";
@@ -86,6 +95,40 @@ export interface AddressSpan {
   subnet: Prefix;
   start: Uint8Array;
   end: Uint8Array;
+}
+
+/** Where a configuration does not do what it seems to. */
+export interface Caveat {
+  /** The option, as a path in the plugin's configuration; "" for the plugin itself. */
+  key: string;
+  text: string;
+  /** ADD, and so `plan`, refuse it in words of their own. */
+  isRefused?: true;
+}
+
+/** A plugin's configuration as it is written, since what one plugin decodes another may need more of. */
+export interface Written {
+  type: string;
+  document: Readonly<Record<string, unknown>>;
+}
+
+/** A plugin that another one stands behind. */
+export interface Earlier extends Written {
+  /** Undefined for a plugin of another make. */
+  own: PluginDefinition<PluginConfig> | undefined;
+}
+
+/** A plugin in its network. */
+export interface Placed extends Written {
+  before: readonly Earlier[];
+  /** Undefined for those who look at files alone. */
+  host: Host | undefined;
+}
+
+/** What a ledger has of a resource. */
+export interface Announced {
+  kind: string;
+  spec: unknown;
 }
 
 /** Where the containers of a network are. */
@@ -120,6 +163,11 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly missingPrevResult?: string;
   /** Applies the resources of one attachment in order and returns the result. */
   add(at: Attachment<Config>): Result;
+  /**
+   * What this build would announce for an ADD of which an older one announced `entries`. It must not fail for what a
+   * damaged ledger says, because DEL goes by it, too.
+   */
+  asToday?(entries: readonly Announced[], owner: Owner, host: Host): readonly Announced[];
   /** The result that ADD would return now, for plugins whose `add` cannot compute it for `plan`. */
   foresee?(at: Attachment<Config>): Result;
   /** For plugins whose CHECK examines more than resources: one line for each difference. */
@@ -128,20 +176,26 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly checksWithoutPrevResult?: boolean;
   /**
    * Throws a CniError of code 50 or 51 when ADD could not work on this host now. The runtime passes no capabilities,
-   * CNI_ARGS or prevResult to STATUS, so their absence is no failure.
+   * CNI_ARGS or prevResult to STATUS, so their absence is no failure. The document has what other plugins decode.
    */
-  status?(conf: Config, host: Host): void;
+  status?(conf: Config, host: Host, document: Readonly<Record<string, unknown>>): void;
   /**
    * Why ADD does not find the device of the host that it would lend to a container. That is no failure of STATUS: a
    * container may have it.
    */
   absentDevice?(conf: Config, host: Host): string | undefined;
+  /** For operators: what of the configuration has no effect, or not the one that is meant. */
+  caveats?(conf: Config, placed: Placed): Caveat[];
   /** How full the address pools are. A full pool is no failure of STATUS. */
   pools?(conf: Config): Pool[];
+  /** The addresses that each ADD gives out, whoever has them. */
+  fixedAddresses?(conf: Config): string[];
   /** The addresses that it gives out, as far as the configuration says. */
   ranges?(conf: Config): AddressSpan[];
   /** Where its containers are, unless they reach nobody. */
   segment?(conf: Config): Segment;
+  /** For a plugin whose containers' packets do not meet the host's rules. */
+  readonly isBesideHost?: true;
   /** Kinds of resources that GC sweeps, independent of the configuration (`sweep` in contract/resource.ts). */
   readonly sweeps?: readonly string[];
   /** What GC does besides removing the resources of invalid attachments. */

@@ -35,6 +35,11 @@ export interface ResourceKind<Spec, Made = void> {
    */
   verify(spec: Spec, host: Host, isRestated?: boolean): string[];
   /**
+   * For operators: one line for each thing of others that keeps it from working, although it is as it was made. CHECK does
+   * not ask, because the reference plugins' succeeds. `repair` puts aside what it can.
+   */
+  inTheWay?(spec: Spec, host: Host): string[];
+  /**
    * Removes the resource. Succeeds when it is absent or now belongs to somebody else. With `isRestated`, removes every
    * form in which it may have been made.
    */
@@ -49,12 +54,21 @@ export interface ResourceKind<Spec, Made = void> {
    * namespace may belong to another container now.
    */
   readonly isContainerLink?: true;
+  /**
+   * Keeps the container's link from sending what it may not. Stories make it before what `opensLink`, so that there is no
+   * packet before it, and DEL undoes it after the link (engine/story-order.ts).
+   */
+  readonly confines?: true;
+  /** From here on the container's link can send. */
+  readonly opensLink?: true;
   /** The end of the container's link that is on the host. While its other end lives, so does the container. */
   hostEnd?(spec: Spec): HostEnd;
   /** The link of the host that the container's link is upon. The kernel does not show that to the host. */
   hostMaster?(spec: Spec): string | undefined;
   /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
   readonly isOfInterface?: true;
+  /** The containers of the network share it on the host, and DEL leaves it. `verify` needs no container. */
+  readonly isSharedOnHost?: true;
   /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
   readonly isDelegated?: true;
   /** Addresses for the attachment. The first one of a list is released last, when nothing uses its addresses any more. */

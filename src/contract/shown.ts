@@ -7,12 +7,24 @@ export interface NetworkSummary {
   /** Undefined for a file that cannot be read. */
   name?: string;
   cniVersion?: string;
+  /**
+   * `broken`: something of `problems` keeps ADD from working. `full`: only a pool without addresses does. `differs`: ADD
+   * works, and `differences` says what does not.
+   */
+  state: "ok" | "broken" | "full" | "differs";
   /** Types; a plugin with an IPAM plugin as `bridge+host-local`. */
   plugins: string[];
   pools: Pool[];
+  /** Those that every container gets. */
+  fixedAddresses: string[];
   /** What is broken or missing; none when containers can be attached. */
   problems: string[];
-  /** Addresses that other networks give out too, or that routes of the host lead elsewhere. */
+  /** Where what its containers share on the host is not as ADD made it. */
+  differences: string[];
+  /**
+   * Addresses that other networks give out too, that routes of the host lead elsewhere, or that a container has already;
+   * options without the effect that they seem to have.
+   */
   warnings: string[];
 }
 
@@ -21,10 +33,13 @@ export interface Pool {
   subnets: string[];
   /** For people. */
   ranges: string;
-  capacity: number;
+  capacity: Count;
   leased: number;
-  free: number;
+  free: Count;
 }
+
+/** A bigint where a number would lose digits, which only pools of IPv6 need. */
+export type Count = number | bigint;
 
 export interface AttachmentName {
   readonly containerId: string;
@@ -51,6 +66,8 @@ export interface InspectedAttachment extends AttachmentState, Gist {}
 
 export interface AttachmentState<Resource = InspectedResource> extends Owner {
   netnsPath: string;
+  /** What engines call the container: a pod, also with its Kubernetes namespace, or podman's name. */
+  names: string[];
   /**
    * `gone`: the container's namespace is gone, and nothing was verified. `elsewhere`: nothing was verified either, but
    * the container lives, or another network namespace of the host is the one to judge that.

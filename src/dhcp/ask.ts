@@ -16,6 +16,7 @@ import { closeFile } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
 import { sendMessage } from "../ffi/socket/message.ts";
+import { patienceLeftMs, waitingFor } from "../ffi/patience.ts";
 import { peerOf } from "../ffi/socket/peer.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { connectTo } from "../ffi/socket/unix.ts";
@@ -38,10 +39,15 @@ export class NoAnswer extends Failed {}
 
 type Reply = Exclude<Answer, { failure: string }>;
 
-/** Throws NoService or Failed. `netns` is an open descriptor of the container's namespace. */
+/** Throws NoService or Failed. `patienceMs` is for all that a verb asks this service. `netns` is an open descriptor of the container's namespace. */
 export function ask(socketPath: string, request: ServiceRequest, patienceMs: number, netns?: number): Reply {
   leaveBeforeWaiting("DHCP");
-  const fd = connect(socketPath);
+  return waitingFor(socketPath, () => converse(socketPath, request, patienceLeftMs(socketPath, patienceMs), netns));
+}
+
+function converse(socketPath: string, request: ServiceRequest, patienceMs: number, netns?: number): Reply {
+  if (patienceMs === 0) throw silent(socketPath);
+  const deadline = performance.now() + patienceMs, fd = connect(socketPath, patienceMs);
   try {
     requireTrusted(fd, socketPath);
     const line = utf8(`${JSON.stringify({ version: PROTOCOL_VERSION, ...request })}\n`);
@@ -50,15 +56,18 @@ export function ask(socketPath: string, request: ServiceRequest, patienceMs: num
     // A service that refuses us has said so, and does not wait for what we want.
     const isRefused = sent < 0 && [EPIPE, ECONNRESET].includes(lastErrno());
     if (sent !== line.length && !isRefused) throw new Failed(`${socketPath} does not take the request`);
-    return replyIn(receiveLine(fd, socketPath, patienceMs, request.do === "acquire"), socketPath);
+    return replyIn(receiveLine(fd, socketPath, deadline, request.do === "acquire"), socketPath);
   } finally {
     closeFile(fd);
   }
 }
 
-function connect(path: string): number {
+/** To listen and to accept takes it a moment. */
+const CONNECT_MS = 25_000;
+
+function connect(path: string, patienceMs: number): number {
   try {
-    return connectTo(path);
+    return connectTo(path, Math.min(patienceMs, CONNECT_MS));
   } catch (error) {
     if (!isErrno(error, ENOENT, ECONNREFUSED, EACCES)) throw error;
     // The reference plugin's words.
@@ -83,13 +92,17 @@ function requireTrusted(fd: number, path: string): void {
   );
 }
 
-function receiveLine(fd: number, path: string, patienceMs: number, isInterruptible: boolean): string {
-  const deadline = performance.now() + patienceMs, part = new Uint8Array(LONGEST_LINE);
+function silent(path: string): Failed {
+  return new Failed(`the DHCP service at ${path} does not answer`, "look at its log");
+}
+
+function receiveLine(fd: number, path: string, deadline: number, isInterruptible: boolean): string {
+  const part = new Uint8Array(LONGEST_LINE);
   for (let text = "";;) {
-    const leftMs = deadline - performance.now();
-    if (leftMs <= 0) throw new Failed(`the DHCP service at ${path} does not answer`, "look at its log");
+    const waitMs = deadline - performance.now();
+    if (waitMs <= 0) throw silent(path);
     const signals = isInterruptible ? interruptionDescriptor() : -1;
-    const ready = poll([fd, signals].map((one) => ({ fd: one, events: POLLIN })), Math.ceil(leftMs));
+    const ready = poll([fd, signals].map((one) => ({ fd: one, events: POLLIN })), Math.ceil(waitMs));
     if (ready.has(signals)) heedInterruption();
     if (!ready.has(fd)) continue;
     const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));

@@ -20,7 +20,8 @@ export type Tell<Config extends PluginConfig> = (at: Attachment<Config>) => Resu
 
 export function facts<Config extends PluginConfig>({ conf, invocation, host }: DecodedCall<Config>) {
   const { containerId, ifName, netnsPath, cniArgs, stdin } = invocation;
-  return { conf, network: conf.name, containerId, ifName, netnsPath, cniArgs, stdin, host };
+  const plannedBefore: Attachment<Config>["plannedBefore"] = () => [];
+  return { conf, network: conf.name, containerId, ifName, netnsPath, cniArgs, stdin, host, plannedBefore };
 }
 
 /** Decodes prevResult when it is first asked for, and once. */

@@ -38,11 +38,13 @@ export function judgedConf<Config extends PluginConfig>(plugin: PluginDefinition
   return conf;
 }
 
+const BEHIND = 'in a list, it stands behind the plugin that makes the interface, such as "bridge"';
+
 /** For ADD: a plugin that needs earlier ones cannot be the first of its chain. */
 export function requirePrevResult(
   { missingPrevResult }: PluginDefinition<PluginConfig>,
   prevResult: () => Result | undefined,
 ): void {
   if (missingPrevResult === undefined || prevResult() !== undefined) return;
-  throw new CniError(INVALID_CONFIG, missingPrevResult, "there is no prevResult");
+  throw new CniError(INVALID_CONFIG, missingPrevResult, `there is no prevResult; ${BEHIND}`);
 }

@@ -7,11 +7,13 @@ import { traced } from "../contract/trace.ts";
 import { isIncompleteUndo } from "../contract/undo.ts";
 import { callerId } from "../ffi/calls.ts";
 import { ownSight } from "../ffi/netns-in-sight.ts";
+import { withOwnPatience } from "../ffi/patience.ts";
 import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type DecodedCall, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
 import { answerOf } from "./ledger/confirmation.ts";
 import { type OpenLedger, openLedger } from "./ledger/open-ledger.ts";
+import { StoryOrder } from "./story-order.ts";
 
 export function make<Config extends PluginConfig>(call: DecodedCall<Config>, tell: Tell<Config>): Result {
   const making = new Making(call);
@@ -20,7 +22,7 @@ export function make<Config extends PluginConfig>(call: DecodedCall<Config>, tel
     making.finish(result);
     return result;
   } catch (error) {
-    making.undo();
+    withOwnPatience(() => making.undo());
     throw error;
   }
 }
@@ -44,11 +46,11 @@ function attachmentOf<Config extends PluginConfig>(call: DecodedCall<Config>, ma
     applyAll(resources) {
       for (const announced of making.announce(resources)) making.apply(announced);
     },
-    ipam() {
+    ipam(mayBeEmpty) {
       const type = call.conf.ipam?.type;
       if (!type) return undefined;
-      if (isReleasedThroughLink(type, call)) return { add: () => this.apply(lease({ type })) };
-      const [announced] = making.announce([lease({ type })]);
+      if (isReleasedThroughLink(type, call)) return { add: () => this.apply(lease({ type, mayBeEmpty })) };
+      const [announced] = making.announce([lease({ type, mayBeEmpty })]);
       return { add: () => making.apply(announced!) as Result };
     },
   };
@@ -64,8 +66,10 @@ interface Announced {
 
 class Making {
   private readonly announced: Announced[] = [];
+  private readonly order = new StoryOrder();
   private ledger: OpenLedger | undefined;
   private isIncomplete = false;
+  private isLinkLeft = false;
 
   constructor(private readonly call: DecodedCall<PluginConfig>) {}
 
@@ -73,7 +77,10 @@ class Making {
   announce(resources: readonly Resource<unknown>[]): Announced[] {
     if (resources.length === 0) return [];
     const { plugin, invocation, conf, host } = this.call;
-    for (const resource of resources) this.requireRoom(resource);
+    for (const resource of resources) {
+      this.order.next(resource.kind);
+      this.requireRoom(resource);
+    }
     const { containerId, ifName, netnsPath, cniArgs, stdin } = invocation;
     this.ledger ??= openLedger({
       network: conf.name,
@@ -128,6 +135,8 @@ class Making {
     for (const { resource, made, isMade } of this.announced.reverse()) {
       if (!isMade) continue;
       const { kind, spec } = resource;
+      // Its addresses stay taken while the link is there; DEL gives them back.
+      if (kind.isLease && this.isLinkLeft) continue;
       try {
         traced("undo", kind, spec, () => kind.undo ? kind.undo(spec, made, host) : kind.remove(spec, host));
       } catch (error) {
@@ -140,6 +149,7 @@ class Making {
 
   private leaveToDel({ kind, spec }: Resource<unknown>, reason: unknown): void {
     this.isIncomplete = true;
+    if (kind.isContainerLink) this.isLinkLeft = true;
     warn(`ADD failed and could not undo ${kind.describe(spec)}: ${errorText(reason)}; DEL will try again`);
   }
 }

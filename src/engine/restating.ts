@@ -7,6 +7,7 @@ import type { PluginConfig, Purpose } from "../contract/plugin.ts";
 import type { Resource } from "../contract/resource.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type DecodedCall, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
+import { StoryOrder } from "./story-order.ts";
 
 /** The lease of the IPAM plugin, taken from prevResult. */
 function recalledLease({ cniVersion, ips, routes, dns }: Result): Result {
@@ -17,6 +18,8 @@ function recalledLease({ cniVersion, ips, routes, dns }: Result): Result {
 export interface Foresight {
   /** What the IPAM plugin of that name would lease. */
   lease(ipamType: string): Result;
+  /** What earlier plugins of the chain would make. */
+  before: readonly Resource<unknown>[];
   /** Gets what ADD would throw. */
   onRefusal(error: unknown): void;
 }
@@ -27,7 +30,11 @@ export function restate<Config extends PluginConfig>(
   tell: Tell<Config>,
   foresight?: Foresight,
 ): Resource<unknown>[] {
-  const list: Resource<unknown>[] = [];
+  const list: Resource<unknown>[] = [], order = new StoryOrder();
+  const add = (resource: Resource<unknown>) => {
+    order.next(resource.kind);
+    list.push(resource);
+  };
   const { conf } = call;
   const prevResult = call.prevResult();
   const recalled: Result = prevResult ?? { cniVersion: conf.cniVersion };
@@ -47,16 +54,17 @@ export function restate<Config extends PluginConfig>(
         return undefined;
       }
     },
+    plannedBefore: (kind) => foresight?.before.filter((one) => one.kind.kind === kind).map(({ spec }) => spec) ?? [],
     choose: (pick, recall) => purpose === "plan" ? pick() : recall(recalled),
     apply(resource) {
-      list.push(resource);
+      add(resource);
       return resource.kind.unmade;
     },
-    applyAll: (resources) => void list.push(...resources),
+    applyAll: (resources) => resources.forEach(add),
     ipam() {
       const type = conf.ipam?.type;
       if (!type) return undefined;
-      const announce = () => void list.push(lease({ type }));
+      const announce = () => add(lease({ type }));
       if (!isReleasedThroughLink(type, call)) announce();
       return {
         add() {

@@ -15,6 +15,7 @@ import { inScene, isTracing } from "../contract/trace.ts";
 import { EACCES, ENOSYS, EPERM, EROFS, isErrno, SyscallError } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
 import { ENTERING, isNetnsGone } from "../ffi/netns.ts";
+import { withOwnPatience } from "../ffi/patience.ts";
 import { warn } from "../ffi/warn.ts";
 import { CallHost } from "./call-host.ts";
 import { findPlugin } from "./delegation/find-plugin.ts";
@@ -40,10 +41,11 @@ class EngineSession implements Session {
       const negotiated = this.options.inEveryVersion ? "DEL" : invocation.command;
       const document = acceptedDocument(plugin, invocation, negotiated);
       const call = { plugin, invocation: { ...invocation, document }, document, session: this };
-      if (!isTracing()) return dispatch(call);
+      const verbOf = () => withOwnPatience(() => dispatch(call));
+      if (!isTracing()) return verbOf();
       const { command: verb, containerId, ifName } = invocation;
       const scene = { verb, plugin: plugin.name, network: String(field(document, "name")), containerId, ifName };
-      return inScene(scene, () => dispatch(call));
+      return inScene(scene, verbOf);
     } catch (error) {
       throw asCniError(error);
     }
@@ -128,6 +130,10 @@ function dispatch(call: VerbCall): Result | undefined {
 }
 
 function openFor({ netnsPath, allowOwnNetns }: Invocation, mayBeGone: boolean): OpenHost {
+  // A caller of a process is refused before.
+  if (netnsPath === "" && !mayBeGone) {
+    throw new CniError(INVALID_ENVIRONMENT, "required env variables [CNI_NETNS] missing");
+  }
   try {
     return openHost(netnsPath, { mayBeGone, allowOwn: allowOwnNetns });
   } catch (error) {

@@ -35,6 +35,8 @@ export interface SessionOptions {
   inEveryVersion?: boolean;
   /** The ledgers that showed that the container is gone: DEL removes nothing of one that was attached since. */
   gone?: readonly LedgerRecord[];
+  /** CHECK tells what is in the way of what was made, too (`inTheWay` of the kinds). */
+  tellsOperator?: boolean;
   /** DEL after an ADD of this process that failed: what it made stands in ledgers, and the rest is somebody else's. */
   takesBack?: TakenBack;
 }

@@ -143,8 +143,11 @@ function collect(
 
 /** Writes every byte. Waits while a non-blocking descriptor is full, without end unless `patienceMs` is given. */
 export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patienceMs = -1): void {
+  const deadline = patienceMs < 0 ? Infinity : performance.now() + patienceMs;
   let written = 0;
   while (written < bytes.length) {
+    // A socket that limits how long it sends returns what it has sent by then.
+    if (written > 0 && performance.now() >= deadline) throw new SyscallError("write", ETIMEDOUT, subject);
     const rest = bytes.subarray(written);
     const count = Number(libc.write(fd, rest, rest.length));
     if (count >= 0) {
@@ -158,7 +161,8 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patien
     const view = new DataView(pollfd.buffer);
     view.setInt32(0, fd, true);
     view.setInt16(4, 0x4, true); // POLLOUT
-    if (libc.poll(pollfd, 1, patienceMs) === 0) throw new SyscallError("write", ETIMEDOUT, subject);
+    const waitMs = patienceMs < 0 ? -1 : Math.max(0, Math.ceil(deadline - performance.now()));
+    if (libc.poll(pollfd, 1, waitMs) === 0) throw new SyscallError("write", ETIMEDOUT, subject);
   }
 }
 
@@ -378,6 +382,13 @@ export function exists(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The path, or the deepest directory of it that there is. */
+export function existingPartOf(path: string): string {
+  let place = path;
+  while (place !== "/" && !exists(place)) place = place.slice(0, place.lastIndexOf("/")) || "/";
+  return place;
 }
 
 /** What is there itself, not where it leads to; undefined when nothing is. */

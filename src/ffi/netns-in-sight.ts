@@ -23,7 +23,7 @@ function pathsInSight(): string[] {
 }
 
 /** proc_pid_mountinfo(5): the fifth field is the path, with some characters in octal, and the type follows ` - `. */
-function mountedNamespaces(): string[] {
+export function mountedNamespaces(): string[] {
   const lines = (readTextFile("/proc/thread-self/mountinfo") ?? "").split("\n");
   return lines.filter((line) => line.includes(" - nsfs ")).map((line) =>
     line.split(" ")[4]!.replace(/\\([0-7]{3})/g, (_, code) => String.fromCharCode(parseInt(code, 8)))

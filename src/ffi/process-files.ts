@@ -2,7 +2,17 @@
  * What the kernel says of a process (proc(5)), read through one descriptor of its directory: it stays the same process's,
  * and reading fails when that has ended, also when its number is another's by then.
  */
-import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readKernelsText, readTextFile } from "./files.ts";
+import { ENOENT, isErrno } from "./errno.ts";
+import {
+  closeFile,
+  namesIn,
+  O_CLOEXEC,
+  O_DIRECTORY,
+  O_RDONLY,
+  openFile,
+  readKernelsText,
+  readTextFile,
+} from "./files.ts";
 import { bindLater, check, cString, fromUtf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -36,6 +46,20 @@ export class ProcessFiles {
   link(name: string): string {
     const length = Number(c().readlinkat(this.directory, cString(name), target, target.length));
     return fromUtf8(target.subarray(0, check("readlinkat", length, name)));
+  }
+
+  /** The inodes of its sockets. */
+  sockets(): Set<number> {
+    const inodes = new Set<number>();
+    for (const fd of namesIn(`/proc/self/fd/${this.directory}/fd`)) {
+      try {
+        const [, inode] = /^socket:\[(\d+)\]$/.exec(this.link(`fd/${fd}`)) ?? [];
+        if (inode !== undefined) inodes.add(Number(inode));
+      } catch (error) {
+        if (!isErrno(error, ENOENT)) throw error; // Otherwise it has been closed meanwhile.
+      }
+    }
+    return inodes;
   }
 
   /** A value of the file `status`, such as `CapEff`; empty where the kernel does not know it. */

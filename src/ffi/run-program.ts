@@ -112,7 +112,9 @@ function killed(
   patienceMs: number,
 ): Overdue {
   kill(pid, hasOwnGroup);
-  return new Overdue(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
+  return new Overdue(
+    `${path} (process ${pid}) had not ended after ${Number((patienceMs / 1000).toPrecision(2))} s, and was killed`,
+  );
 }
 
 /** With what the program has started, which would go on beside the taking back. */

@@ -19,7 +19,7 @@ import {
 } from "./errno.ts";
 import {
   closeFile,
-  exists,
+  existingPartOf,
   type FileIdentity,
   identify,
   isDirectory,
@@ -172,8 +172,7 @@ const TRIED_BYTES = 4096;
  * shows it has no name, so nothing is left; where files have to have one (NFS, FUSE) nothing is tried.
  */
 export function tryStateDirectory(path: string): void {
-  let place = path;
-  while (place !== "/" && !exists(place)) place = place.slice(0, place.lastIndexOf("/")) || "/";
+  const place = existingPartOf(path);
   let fd: number;
   try {
     fd = openFile(place, O_WRONLY | O_TMPFILE);

@@ -42,12 +42,22 @@ export function readSysctl(key: string): string | undefined {
   }
 }
 
+/** Succeeds where the value is right already and /proc/sys cannot be written, as in containers that are hosts. */
+/** As sysctl(8) writes the key. The dots of a link's name are slashes there. */
+export function sysctlName(key: string): string {
+  return key.replace(/[./]/g, (character) => character === "/" ? "." : "/");
+}
+
 export function writeSysctl(key: string, value: string): void {
-  const fd = openSysctl(key, O_WRONLY);
   try {
-    writeAll(fd, utf8(value), key);
-  } finally {
-    closeFile(fd);
+    const fd = openSysctl(key, O_WRONLY);
+    try {
+      writeAll(fd, utf8(value), key);
+    } finally {
+      closeFile(fd);
+    }
+  } catch (error) {
+    if (!isErrno(error, EROFS, EACCES, EPERM) || readSysctl(key) !== value) throw error;
   }
 }
 

@@ -37,8 +37,8 @@ export type BusReply = Value | undefined;
 
 /** Where the system's bus listens, unless the environment says otherwise (D-Bus specification 0.42, "System message bus"). */
 export const SYSTEM_BUS_SOCKET = "/var/run/dbus/system_bus_socket";
-/** As long as D-Bus libraries wait for an answer. */
-const PATIENCE_MS = 25_000;
+/** As long as D-Bus libraries wait for an answer; here for all that a verb asks. */
+export const PATIENCE_MS = 25_000;
 /** A policy of firewalld has a text for each port. */
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 const LITTLE_ENDIAN = 0x6c, FIELDS = "a(yv)", FIELDS_AT = 12;
@@ -53,9 +53,13 @@ export const nameHasOwner: Method = {
   member: "NameHasOwner",
 };
 
-/** Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`. */
-export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
-  const deadline = performance.now() + patienceMs, fd = connect(systemBusAddress(), patienceMs);
+/**
+ * Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`, of which
+ * `leftMs` are left.
+ */
+export function openSystemBus(patienceMs = PATIENCE_MS, leftMs = patienceMs): Bus | undefined {
+  if (leftMs === 0) throw noAnswer(patienceMs);
+  const deadline = performance.now() + leftMs, fd = connect(systemBusAddress(), patienceMs, leftMs);
   if (fd === undefined) return undefined;
   const incoming = new Incoming(fd, patienceMs, deadline);
   let serial = 0;
@@ -64,7 +68,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
-    writeAll(fd, utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`), "D-Bus", patienceMs);
+    send(utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`));
     const line = incoming.line();
     if (!line.startsWith("OK ")) throw new Error(`D-Bus: the bus refuses us: ${line}`);
     call(greeting);
@@ -74,9 +78,17 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
   }
   return { call, close: () => closeFile(fd) };
 
+  function send(bytes: Uint8Array): void {
+    try {
+      writeAll(fd!, bytes, "D-Bus", Math.max(0, deadline - performance.now()));
+    } catch (error) {
+      throw isErrno(error, ETIMEDOUT) ? noAnswer(patienceMs) : error;
+    }
+  }
+
   function call(method: Method, args: readonly Value[] = [], signature = "s".repeat(args.length)): BusReply {
     const ours = ++serial;
-    writeAll(fd!, encodeCall(ours, method, args, signature), "D-Bus", patienceMs);
+    send(encodeCall(ours, method, args, signature));
     for (;;) {
       const message = decode(incoming.message());
       if (message.replySerial !== ours) continue;
@@ -94,7 +106,7 @@ function noAnswer(patienceMs: number): Error {
   return new Error(`D-Bus: no answer within ${patienceMs / 1000} s`);
 }
 
-function connect(addresses: string, patienceMs: number): number | undefined {
+function connect(addresses: string, patienceMs: number, leftMs: number): number | undefined {
   for (const address of addresses.split(";")) {
     // Other kinds of addresses are not for us.
     const [, kind, name] = /^unix:(?:.*,)?(path|abstract)=([^,]*)/.exec(address) ?? [];
@@ -102,7 +114,7 @@ function connect(addresses: string, patienceMs: number): number | undefined {
     try {
       const path = (kind === "path" ? "" : "\0") + decodeURIComponent(name);
       // Where nobody listens there is nothing to wait for, so a worker of a resident looks, too.
-      return connectTo(path, isHandedOver() ? Math.min(patienceMs, BRIEF_WAIT_MS) : patienceMs, SOCK_STREAM, address);
+      return connectTo(path, isHandedOver() ? Math.min(leftMs, BRIEF_WAIT_MS) : leftMs, SOCK_STREAM, address);
     } catch (error) {
       if (isErrno(error, ETIMEDOUT)) {
         leaveBeforeWaiting("firewalld", patienceMs);

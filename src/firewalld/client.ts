@@ -3,8 +3,17 @@
  * until firewalld is reloaded.
  */
 import { BRIEF_WAIT_MS, forgetAfterCall, isHandedOver, leaveToCaller } from "../ffi/calls.ts";
+import { patienceLeftMs, waitingFor } from "../ffi/patience.ts";
 import { warn } from "../ffi/warn.ts";
-import { type Bus, type BusReply, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
+import {
+  type Bus,
+  type BusReply,
+  DbusError,
+  nameHasOwner,
+  openSystemBus,
+  PATIENCE_MS,
+  systemBusAddress,
+} from "./bus.ts";
 import { bare, type Value } from "./marshal.ts";
 
 const SERVICE = "org.fedoraproject.FirewallD1", PATH = "/org/fedoraproject/FirewallD1";
@@ -124,12 +133,16 @@ export function unlessRefused(call: () => void, reason = ""): void {
 }
 
 /** Returns undefined where there is no bus. */
-function withBus<T>(work: (bus: Bus) => T, patienceMs?: number): T | undefined {
-  const bus = openSystemBus(patienceMs);
-  if (bus === undefined) return undefined;
-  try {
-    return work(bus);
-  } finally {
-    bus.close();
-  }
+function withBus<T>(work: (bus: Bus) => T, patienceMs = PATIENCE_MS): T | undefined {
+  // What asks briefly is asked as if nobody had waited for longer answers.
+  const whom = `D-Bus, ${patienceMs}`;
+  return waitingFor(whom, () => {
+    const bus = openSystemBus(patienceMs, patienceLeftMs(whom, patienceMs));
+    if (bus === undefined) return undefined;
+    try {
+      return work(bus);
+    } finally {
+      bus.close();
+    }
+  });
 }

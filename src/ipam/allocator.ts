@@ -8,7 +8,7 @@ import { SyscallError } from "../ffi/errno.ts";
 import { compareAddresses, contains, formatAddress, lastOf, nextAddress, parseAddress } from "../net/address.ts";
 import { leasedAddresses, readCursor, readLease, writeCursor } from "./go-directory.ts";
 import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./layout.ts";
-import { formatRangeSet, isInRange, type Range, rangeCapacity, rangeOf, type RangeSet } from "./range.ts";
+import { capacityOf, formatRangeSet, isInRange, type Range, rangeOf, type RangeSet } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
 import { atCursor, exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
@@ -250,8 +250,8 @@ function exhausted(store: Store, set: RangeSet): CniError {
 }
 
 /** The number of free addresses of the set, according to the lease files. */
-export function countFree(directory: string, set: RangeSet): number {
-  return set.reduce((sum, range) => sum + rangeCapacity(range), 0) - countLeased(directory, set);
+export function countFree(directory: string, set: RangeSet): bigint {
+  return capacityOf(set) - BigInt(countLeased(directory, set));
 }
 
 /** The number of leased addresses of the set, according to the lease files. */

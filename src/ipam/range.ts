@@ -59,15 +59,14 @@ function formatRange({ start, end }: Range): string {
   return `${formatAddress(start)}-${formatAddress(end)}`;
 }
 
-/** The number of addresses that the range can allocate; approximate beyond 2^53. */
-export function rangeCapacity(range: Range): number {
-  const count = Number(toBigInt(range.end) - toBigInt(range.start)) + 1;
-  return Math.max(0, count - (isInRange(range, range.gateway) ? 1 : 0));
+/** The number of addresses that the range can allocate. */
+export function rangeCapacity(range: Range): bigint {
+  return toBigInt(range.end) - toBigInt(range.start) + (isInRange(range, range.gateway) ? 0n : 1n);
 }
 
 /** The number of addresses that the set can allocate. */
-export function capacityOf(set: RangeSet): number {
-  let capacity = 0;
+export function capacityOf(set: RangeSet): bigint {
+  let capacity = 0n;
   for (const range of set) capacity += rangeCapacity(range);
   return capacity;
 }
@@ -80,7 +79,8 @@ export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersio
     try {
       planned.push(planRangeSet(set));
     } catch (error) {
-      throw invalid(`invalid range set ${planned.length}: ${(error as Error).message}`);
+      const { message, details } = error as CniError;
+      throw invalid(`invalid range set ${planned.length}: ${message}`, details);
     }
   }
   if (planned.length > 1) checkCombination(planned, cniVersion);
@@ -117,7 +117,7 @@ function checkCombination(sets: readonly RangeSet[], cniVersion: string): void {
 }
 
 function planRange(conf: RangeConf): Range {
-  if (!conf.subnet) throw invalid("IP <nil> not v4 nor v6");
+  if (!conf.subnet) throw invalid("IP <nil> not v4 nor v6", 'a range needs "subnet"');
   const subnet = parsePrefix(conf.subnet);
   if (subnet === undefined) throw invalid(`invalid CIDR address: ${conf.subnet}`);
   // The reference rejects IPv4-mapped prefixes (::ffff:10.0.0.0/120): an IPv4 address with an IPv6 mask.
@@ -132,7 +132,8 @@ function planRange(conf: RangeConf): Range {
     );
   }
   const first = nextAddress(network);
-  const last = lastOf(subnet);
+  const gateway = conf.gateway ? addressOf(conf.gateway) : first;
+  if (!contains(subnet, gateway)) throw invalid(`gateway ${formatAddress(gateway)} not in network ${text}`);
   const start = conf.rangeStart ? addressOf(conf.rangeStart) : first;
   const end = conf.rangeEnd ? addressOf(conf.rangeEnd) : undefined;
   const startsInside = contains(subnet, start) && (end === undefined || compareAddresses(start, end) <= 0);
@@ -140,9 +141,18 @@ function planRange(conf: RangeConf): Range {
   if (end !== undefined && !(contains(subnet, end) && compareAddresses(start, end) <= 0)) {
     throw invalid(`RangeEnd ${formatAddress(end)} not in network ${text}`);
   }
-  // Exclude the IPv4 broadcast address unless rangeEnd includes it; IPv6 has none.
+  const last = end ?? lastUsableOf(subnet);
+  if (compareAddresses(start, last) > 0) {
+    throw invalid(`RangeStart ${formatAddress(start)} is after RangeEnd ${formatAddress(last)} in network ${text}`);
+  }
+  return { subnet, start, end: last, gateway };
+}
+
+/** The address before IPv4's broadcast address; IPv6 has none. */
+function lastUsableOf(subnet: Prefix): Uint8Array {
+  const last = lastOf(subnet);
   if (last.length === 4) last[3]! &= 0xfe;
-  return { subnet, start, end: end ?? last, gateway: conf.gateway ? addressOf(conf.gateway) : first };
+  return last;
 }
 
 function addressOf(text: string): Uint8Array {
@@ -156,6 +166,6 @@ function overlap(one: Range, other: Range): boolean {
     compareAddresses(other.start, one.end) <= 0;
 }
 
-function invalid(message: string): CniError {
-  return new CniError(INVALID_CONFIG, message);
+function invalid(message: string, hint = ""): CniError {
+  return new CniError(INVALID_CONFIG, message, hint);
 }

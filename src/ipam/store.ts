@@ -15,7 +15,13 @@ import { EACCES, ENOENT, EROFS, isErrno } from "../ffi/errno.ts";
 import { closeFile, identify, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
 import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
 import { unmap } from "../ffi/memory.ts";
-import { judgeStateDirectory, openExistingState, openStateFile, UntrustedState } from "../ffi/state-file.ts";
+import {
+  judgeStateDirectory,
+  openExistingState,
+  openStateFile,
+  tryStateDirectory,
+  UntrustedState,
+} from "../ffi/state-file.ts";
 import { type LeaseOwner, leaseText } from "./go-directory.ts";
 import type { Block } from "./layout.ts";
 
@@ -151,6 +157,14 @@ function withLocks<T>(
   } finally {
     for (const mapping of mappings) unmap(mapping);
   }
+}
+
+/** For STATUS: throws when no lease could be kept. Changes nothing. */
+export function requireStore(directory: string): void {
+  const index = indexDirectory(directory), obstacle = whyNoBootId();
+  if (obstacle !== undefined) throw new Error(obstacle);
+  judgeStateDirectory(index);
+  tryStateDirectory(index);
 }
 
 export function indexDirectory(directory: string): string {

@@ -12,6 +12,7 @@ import { findInPath } from "../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { lockExclusive } from "../ffi/lock.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
+import { patienceLeftMs, waitingFor } from "../ffi/patience.ts";
 import { describeEnding, hasSucceeded } from "../ffi/spawn.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
 import { hasLegacyTable } from "./which-iptables.ts";
@@ -21,6 +22,8 @@ import type { IptablesTable, PresentRule, TableChange, TablePlan } from "./table
 import { ruleText, wordAfter, wordsOf } from "./text-rule.ts";
 
 const ATTEMPTS = 10;
+/** All of them that a verb runs: they wait for one another's lock. */
+const TOOLS = "iptables", TOOLS_MS = 120_000;
 
 export function readTable(name: TableName, family: Family): IptablesTable {
   return new LegacyChange(name, family);
@@ -188,7 +191,10 @@ function findTool(family: Family, what: "save" | "restore"): string {
 function runTool(family: Family, what: "save" | "restore", parameters: string[], input: string): string {
   const path = findTool(family, what);
   const environment = environmentEntries();
-  const { ending, stdout, stderr } = runTrusted({ path, argv: [path, ...parameters], environment }, utf8(input));
+  const patienceMs = patienceLeftMs(TOOLS, TOOLS_MS),
+    program = { path, argv: [path, ...parameters], environment, patienceMs };
+  if (patienceMs === 0) throw new Error(`${path}: iptables' programs have taken ${TOOLS_MS / 1000} s already`);
+  const { ending, stdout, stderr } = waitingFor(TOOLS, () => runTrusted(program, utf8(input)));
   if (!hasSucceeded(ending)) throw new Error(`${path}: ${describeEnding(ending)}: ${fromUtf8(stderr).trim()}`);
   return fromUtf8(stdout);
 }

@@ -136,9 +136,9 @@ class NftChange implements TableChange {
     this.changes.push(addRule(this.chain(chain), ruleExpressions(rule, this.family), this.options(rule, owner)));
   }
 
-  insert(chain: string, rule: IptablesRule): void {
+  insert(chain: string, rule: IptablesRule, owner?: string): void {
     this.ensureBuiltIn(chain);
-    this.changes.push(insertRule(this.chain(chain), ruleExpressions(rule, this.family), this.options(rule)));
+    this.changes.push(insertRule(this.chain(chain), ruleExpressions(rule, this.family), this.options(rule, owner)));
   }
 
   delete(rule: PresentRule): void {

@@ -44,7 +44,7 @@ export interface TableChange extends IptablesTable {
   /** At the end. `owner` is stored with the rule where iptables does not show it. */
   append(chain: string, rule: IptablesRule, owner?: string): void;
   /** Before all others. */
-  insert(chain: string, rule: IptablesRule): void;
+  insert(chain: string, rule: IptablesRule, owner?: string): void;
   delete(rule: PresentRule): void;
   /** Deletes all rules of the chain. Deleting many one by one is slow: the kernel searches the chain for each. */
   flush(chain: string): void;

@@ -1,5 +1,8 @@
 /** Ethernet addresses as text and bytes. Pure. */
 
+/** No link can be told to have it. A bridge that has lost its last port does, unless somebody has set another. */
+export const NO_MAC = "00:00:00:00:00:00";
+
 /**
  * Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, like Go's net.ParseMAC; or eight or twenty, for
  * links other than Ethernet.

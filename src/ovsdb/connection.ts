@@ -7,6 +7,7 @@ import { ECONNRESET, EPIPE, ETIMEDOUT, isErrno } from "../ffi/errno.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { libc, retrying, utf8 } from "../ffi/libc.ts";
+import { patienceLeftMs, waitingFor } from "../ffi/patience.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { Documents } from "./documents.ts";
 import { connectToServer } from "./server-address.ts";
@@ -35,7 +36,10 @@ export interface OperationResult {
 /** Of the tables that `watch` named: rows by their UUIDs, with the columns that it named. */
 export type Update = Readonly<Record<string, Readonly<Record<string, { new?: OvsdbRow }>>>>;
 
-/** Answers, not what Open vSwitch makes of them. The server stops for seconds when it rewrites its file. */
+/**
+ * All answers that a verb asks for, not what Open vSwitch makes of them. The server stops for seconds when it rewrites its
+ * file.
+ */
 const PATIENCE_MS = 10_000;
 /** The longest that a worker of a resident waits: with a thousand ports, Open vSwitch needs a tenth of a second for one more. */
 const WORKER_PATIENCE_MS = 500;
@@ -98,13 +102,19 @@ export class OvsdbConnection {
   }
 
   private call(method: string, params: readonly unknown[]): unknown {
-    const id = ++this.requests, deadline = performance.now() + PATIENCE_MS;
-    this.send({ method, params, id });
+    return waitingFor(this.server, () => this.answer(method, params));
+  }
+
+  private answer(method: string, params: readonly unknown[]): unknown {
+    const patienceMs = patienceLeftMs(this.server, PATIENCE_MS);
+    if (patienceMs === 0) throw silent(this.server);
+    const id = ++this.requests, deadline = performance.now() + patienceMs;
+    this.send({ method, params, id }, patienceMs);
     for (;;) {
       const message = this.messages.shift();
       if (message === undefined) {
         if (!this.receive(deadline)) {
-          throw new SilentDatabase(this.textOf(`does not answer within ${PATIENCE_MS / 1000} s`));
+          throw silent(this.server);
         }
         continue;
       }
@@ -114,10 +124,11 @@ export class OvsdbConnection {
     }
   }
 
-  private send(message: Message): void {
+  private send(message: Message, patienceMs = PATIENCE_MS): void {
     try {
-      writeAll(this.fd, utf8(JSON.stringify(message)), this.server, PATIENCE_MS);
+      writeAll(this.fd, utf8(JSON.stringify(message)), this.server, patienceMs);
     } catch (error) {
+      if (isErrno(error, ETIMEDOUT)) throw silent(this.server);
       throw this.noDatabase(isEnd(error) ? ENDED : `takes no question: ${(error as Error).message}`);
     }
   }
@@ -167,12 +178,16 @@ export class OvsdbConnection {
   }
 
   private noDatabase(what: string): NoDatabase {
-    return new NoDatabase(this.textOf(what));
+    return new NoDatabase(textOf(this.server, what));
   }
+}
 
-  private textOf(what: string): string {
-    return `the database of Open vSwitch at ${this.server} ${what}`;
-  }
+function textOf(server: string, what: string): string {
+  return `the database of Open vSwitch at ${server} ${what}`;
+}
+
+function silent(server: string): SilentDatabase {
+  return new SilentDatabase(textOf(server, `does not answer within ${PATIENCE_MS / 1000} s`));
 }
 
 const isEnd = (error: unknown) => isErrno(error, ECONNRESET, EPIPE);
@@ -180,8 +195,11 @@ const ENDED = "has ended";
 
 /** A worker does not wait for a server that takes nobody. */
 function connect(server: string): number {
+  const patienceMs = patienceLeftMs(server, PATIENCE_MS);
+  if (patienceMs === 0) throw silent(server);
   try {
-    return connectToServer(server, isHandedOver() ? WORKER_PATIENCE_MS : PATIENCE_MS);
+    const limitMs = isHandedOver() ? Math.min(WORKER_PATIENCE_MS, patienceMs) : patienceMs;
+    return waitingFor(server, () => connectToServer(server, limitMs));
   } catch (error) {
     if (isErrno(error, ETIMEDOUT)) leaveBeforeWaiting("Open vSwitch");
     throw error;

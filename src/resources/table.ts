@@ -40,6 +40,7 @@ const table: Record<string, () => AnyKind> = {
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
   "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
   "ipam": () => (require("./delegated/lease.ts") as typeof import("./delegated/lease.ts")).leaseKind,
+  "host-end-up": () => (require("./link/host-end-up.ts") as typeof import("./link/host-end-up.ts")).hostEndUpKind,
   "host-copy-dropped": () =>
     (require("./packets/host-copy-dropped.ts") as typeof import("./packets/host-copy-dropped.ts"))
       .hostCopyDroppedKind,
@@ -63,6 +64,8 @@ const table: Record<string, () => AnyKind> = {
     (require("./link/ovs-port/ovs-port.ts") as typeof import("./link/ovs-port/ovs-port.ts")).ovsPortKind,
   "podman-bridge": () =>
     (require("./netavark/podman-bridge.ts") as typeof import("./netavark/podman-bridge.ts")).podmanBridgeKind,
+  "port-isolation": () =>
+    (require("./packets/port-isolation.ts") as typeof import("./packets/port-isolation.ts")).portIsolationKind,
   "port-mappings": () =>
     (require("./packets/port-mappings/port-mappings.ts") as typeof import("./packets/port-mappings/port-mappings.ts"))
       .portMappingsKind,

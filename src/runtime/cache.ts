@@ -5,15 +5,17 @@
  * Two things differ: records are replaced atomically, and a record of another attachment is ignored. Names and IDs may
  * contain the "-" that joins them in the file's name, so two attachments can have the same file.
  */
-import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
+import { CniError, errorText, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
+import { EXDEV, isErrno } from "../ffi/errno.ts";
 import { listDirectory, makeDirectories, removeFile, replaceFile } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
-import { isTrustedDirectory, judgeStateDirectory, readTrustedState } from "../ffi/state-file.ts";
+import { isTrustedDirectory, judgeStateDirectory, readTrustedState, tryStateDirectory } from "../ffi/state-file.ts";
 import { containerNumber } from "./lock.ts";
 
 export interface CacheRecord extends Owner {
+  /** Empty when neither the record nor its result says it. */
   netnsPath: string;
   /** CNI_ARGS as pairs; undefined when the record has none. */
   cniArgs: readonly (readonly [key: string, value: string])[] | undefined;
@@ -59,6 +61,17 @@ export function refuseUntrustedCache(cacheDirectory: string): void {
   judgeStateDirectory(resultsIn(cacheDirectory), "group");
 }
 
+/** For those who ask whether ADD would work: throws when it could write no record. Changes nothing. */
+export function requireCache(cacheDirectory: string): void {
+  refuseUntrustedCache(cacheDirectory);
+  const directory = resultsIn(cacheDirectory);
+  try {
+    tryStateDirectory(directory);
+  } catch (cause) {
+    throw new CniError(IO_FAILURE, `no results can be kept in ${directory}`, errorText(cause), { cause });
+  }
+}
+
 export function writeCache(cacheDirectory: string, record: CacheRecord): void {
   const path = cachePath(cacheDirectory, record);
   const text = JSON.stringify({
@@ -73,28 +86,35 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
     result: record.result,
   });
   makeDirectories(resultsIn(cacheDirectory));
+  const [beside, within] = temporaryPaths(cacheDirectory, record);
   // It is not synced: attachments do not survive a reboot, and our DEL works without a record.
-  replaceFile(path, text, { temporary: temporaryPath(cacheDirectory, record) });
+  try {
+    replaceFile(path, text, { temporary: beside });
+  } catch (error) {
+    if (!isErrno(error, EXDEV)) throw error;
+    replaceFile(path, text, { temporary: within });
+  }
 }
 
 /**
- * Not in results/, where every file counts as a record. Whoever holds the container's lock writes it; what a process that
- * was killed has left of it goes with the record.
+ * Not in results/, where every file counts as a record, unless that is a mount of its own. Whoever holds the container's
+ * lock writes it; what a process that was killed has left of it goes with the record.
  */
-function temporaryPath(cacheDirectory: string, { containerId }: Owner): string {
-  return `${cacheDirectory}/.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
+function temporaryPaths(cacheDirectory: string, { containerId }: Owner): [beside: string, within: string] {
+  const name = `.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
+  return [`${cacheDirectory}/${name}`, `${resultsIn(cacheDirectory)}/${name}`];
 }
 
 export function readCache(cacheDirectory: string, key: Owner): Cached {
   let text: string | undefined;
   try {
-    if (!isTrustedDirectory(resultsIn(cacheDirectory), "group")) return { state: "absent" };
     text = readTrustedState(cachePath(cacheDirectory, key));
+    // Nobody needs to hear of a directory that has nothing to say.
+    if (text === undefined || !isTrustedDirectory(resultsIn(cacheDirectory), "group")) return { state: "absent" };
   } catch {
     // DEL must work without a record.
     return { state: "absent" };
   }
-  if (text === undefined) return { state: "absent" };
   const record = decodeRecord(parseOrUndefined(text));
   if (record === undefined) return { state: "legacy", text };
   const isSame = record.network === key.network && record.containerId === key.containerId &&
@@ -106,7 +126,7 @@ export function readCache(cacheDirectory: string, key: Owner): Cached {
 export function removeCache(cacheDirectory: string, key: Owner): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
-    removeFile(temporaryPath(cacheDirectory, key));
+    for (const path of temporaryPaths(cacheDirectory, key)) removeFile(path);
     if (judgeStateDirectory(resultsIn(cacheDirectory), "group")) removeFile(cachePath(cacheDirectory, key));
   } catch {
     // A record that stays does no harm: DEL of what is gone succeeds.
@@ -169,17 +189,25 @@ function decodeRecord(document: unknown): CacheRecord | undefined {
   } catch {
     return undefined;
   }
-  const { cniargs, capabilityargs, result } = fields;
+  const { cniargs, capabilityargs, result } = fields, ifName = text("ifname");
   return {
     network: text("networkname"),
     containerId: text("containerid"),
-    ifName: text("ifname"),
-    netnsPath: text("netns"),
+    ifName,
+    netnsPath: text("netns") || sandboxIn(result, ifName),
     cniArgs: isPairs(cniargs) ? cniargs : undefined,
     capabilityArgs: isObject(capabilityargs) ? capabilityargs : undefined,
     config,
     result: isObject(result) ? result : undefined,
   };
+}
+
+/** Libraries before 1.2 write no path, but plugins do, in results since 0.3.0. */
+function sandboxIn(result: unknown, ifName: string): string {
+  const links: unknown = isObject(result) ? result["interfaces"] : undefined;
+  const inside = Array.isArray(links) ? links.filter((link) => isObject(link) && link["sandbox"]) : [];
+  const sandbox: unknown = (inside.findLast(({ name }) => name === ifName) ?? inside[0])?.sandbox;
+  return typeof sandbox === "string" ? sandbox : "";
 }
 
 function isPairs(value: unknown): value is [string, string][] {

@@ -8,12 +8,12 @@
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { convertResult, parsePluginResult, readPluginResult, type VersionedResult } from "../cni/result-versions.ts";
 import { compareVersions } from "../cni/versions.ts";
-import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
+import { collectFailures, Differences, followedBy, throwJoined } from "../contract/failures.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
-import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
+import { type Cached, readCache, refuseUntrustedCache, removeCache, requireCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { withContainerLocked } from "./lock.ts";
 import {
@@ -79,6 +79,42 @@ export function addUnlocked(
 }
 
 export function checkNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+  checkEach(runtime, network, request, {}, (_, check) => check());
+}
+
+/** What one plugin's CHECK found, one line for each. */
+export interface PluginDifferences {
+  type: string;
+  lines: readonly string[];
+}
+
+/**
+ * For operators: goes on past a plugin that fails, and our own plugins also tell what is in the way. What several of them
+ * find is told once. Throws when no plugin could look.
+ */
+export function differencesIn(runtime: Runtime, network: Network, request: AttachmentRequest): PluginDifferences[] {
+  const found: PluginDifferences[] = [], seen = new Set<string>(), failures: unknown[] = [];
+  checkEach(runtime, network, request, { tellsOperator: true }, ({ type }, check) => {
+    const [failure] = collectFailures([check], (run) => run());
+    if (failure === undefined) return;
+    failures.push(failure);
+    const all = failure instanceof Differences ? failure.lines : [errorText(failure).replaceAll("\n", "; ")];
+    const lines = all.filter((line) => !seen.has(line));
+    for (const line of lines) seen.add(line);
+    if (lines.length > 0) found.push({ type, lines });
+  });
+  const isNobodyLooking = failures.length === network.plugins.length && found.length > 0;
+  if (isNobodyLooking && !failures.some((one) => one instanceof Differences)) throw failures[0];
+  return found;
+}
+
+function checkEach(
+  runtime: Runtime,
+  network: Network,
+  request: AttachmentRequest,
+  options: Parameters<typeof inSession>[1],
+  visit: (plugin: NetworkPlugin, check: () => void) => void,
+): void {
   if (compareVersions(network.cniVersion, "0.4.0") < 0) {
     throw new CniError(
       INTERNAL,
@@ -96,9 +132,9 @@ export function checkNetwork(runtime: Runtime, network: Network, request: Attach
     const derived = { prevResult: documentOf(prevResult), capabilityArgs: request.capabilityArgs };
     inSession((session) => {
       for (const plugin of network.plugins) {
-        prepareCall(runtime, network, plugin, { request, session })("CHECK", derived);
+        visit(plugin, () => void prepareCall(runtime, network, plugin, { request, session })("CHECK", derived));
       }
-    });
+    }, options);
   });
 }
 
@@ -174,6 +210,7 @@ function passesPrevResultToDel(network: Network): boolean {
 
 /** Throws the first plugin's error with the code it gave, and what ADD refuses of the first plugin. */
 export function networkStatus(runtime: Runtime, network: Network): void {
+  requireCache(runtime.cacheDirectory);
   for (const plugin of network.plugins) {
     const { own, hasVerb } = verbOfNetwork(runtime, network, plugin);
     if (!hasVerb) continue;

@@ -3,7 +3,7 @@ import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { ownerText } from "../contract/owner.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
-import { isNamespaceGone } from "../engine/operator/inspect.ts";
+import { isNamespaceGone, whereaboutsOf } from "../engine/operator/inspect.ts";
 import { deleteRecordedUnlocked } from "./container-networks.ts";
 import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
@@ -34,6 +34,11 @@ export function staleAttachments(runtime: Runtime, network: Network, keep: Keep)
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
   const valid = new Set(keep.valid.map((one) => ownerText({ ...one, network: network.name })));
   return all.filter((attachment) => !valid.has(ownerText(attachment)));
+}
+
+/** No record shows whether it is. One `view` serves many. */
+export function mayBeGone({ recorded }: RecordedAttachment, view: HostView): boolean {
+  return whereaboutsOf(recorded, view) === "unknown";
 }
 
 /** One `view` serves many. */

@@ -1,63 +1,120 @@
-/** All networks of a configuration directory, and what would keep an ADD to each from working: `patchbay networks`. */
+/** Networks, and what would keep an ADD to each from working: `patchbay networks` and `patchbay status`. */
 import { errorText } from "../cni/error.ts";
 import { asRead, asWritten, field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { sharedDifferences } from "../engine/operator/shared-parts.ts";
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import { openSession } from "../engine/run.ts";
 import { requireVersion } from "../engine/verb-call.ts";
 import { loadPlugin } from "../plugins/table.ts";
+import { caveatsHere, fixedAddresses } from "./caveats.ts";
+import { requireCache } from "./cache.ts";
+import { networkStatus } from "./chain.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import { examined } from "./conf/load.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
-import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
+import { claimantOf, claimantsIn, type ClaimingNetwork, overlappingRoutes, overlapsWith } from "./overlaps.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 import { knownAttachments } from "./records.ts";
+import { takenAddresses } from "./taken-addresses.ts";
 import type { NetworkSummary, Pool } from "../contract/shown.ts";
 
-export function summarizeNetworks(runtime: Runtime): NetworkSummary[] {
-  const files = listNetworkFiles(runtime.configDirectory), claimants = claimantsIn(files);
-  // All before the first plugin is called.
-  for (const { network } of files) if (network !== undefined) examined(network, runtime);
-  return files.map((file) => {
-    const own = claimants.find(({ path }) => path === file.path);
-    const warnings = own === undefined ? [] : [...overlapsWith(own, claimants), ...overlappingRoutes(own)];
-    return { ...summarize(file, runtime), warnings };
-  });
+/** What is read once for all networks. */
+interface Scene {
+  runtime: Runtime;
+  /** STATUS is asked of all plugins, as engines do, and not of ours alone. */
+  asksAll: boolean;
+  claimants: readonly ClaimingNetwork[];
+  attachments: readonly KnownAttachment[];
 }
 
-function summarize(
-  { path, network, problem, hiddenBy }: NetworkFile,
-  runtime: Runtime,
-): Omit<NetworkSummary, "warnings"> {
-  if (network === undefined) {
-    const hides = `${problem}; networks in files after it are not found`;
-    return { file: path, plugins: [], pools: [], problems: [hides] };
+/** Of the network, or of all in the configuration directory. */
+export function summarizeNetworks(runtime: Runtime, asksAll = false, only?: Network): NetworkSummary[] {
+  const all = listNetworkFiles(runtime.configDirectory);
+  const files = only === undefined ? all : [{ path: only.path ?? "", network: only }];
+  // All before the first plugin is called.
+  for (const { network } of files) if (network !== undefined) examined(network, runtime);
+  const scene = { runtime, asksAll, claimants: claimantsIn(all), attachments: readableAttachments(runtime) };
+  return files.map((file) => summarize(file, scene));
+}
+
+/** Why they cannot be read, `requireCache` says. */
+function readableAttachments(runtime: Runtime): KnownAttachment[] {
+  try {
+    return knownAttachments(runtime);
+  } catch {
+    return [];
   }
-  const { name, cniVersion } = network;
-  const hidden = hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`];
-  const plugins = network.plugins.map((plugin) => examinePlugin(network, plugin, runtime.pluginPath));
-  const misnamed = problemsOf(() => checkNames(network, undefined));
+}
+
+function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scene: Scene): NetworkSummary {
+  const none = { plugins: [], pools: [], fixedAddresses: [], differences: [], warnings: [] };
+  if (network === undefined) {
+    return { ...none, file, state: "broken", problems: [`${problem}; networks in files after it are not found`] };
+  }
+  const { name, cniVersion } = network, { runtime, claimants } = scene;
+  const attachments = scene.attachments.filter((one) => one.network === name);
+  const { pools, problems: ofPlugins } = scene.asksAll ? askAll(network, runtime) : askOurs(network, runtime);
+  const caveats = caveatsHere(network), own = claimantOf(network, file), fixed = fixedAddresses(network);
+  const problems = new Set([
+    ...hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`],
+    ...ofPlugins,
+    // A container may have the device.
+    ...attachments.length > 0 ? [] : absentDevices(network, runtime.pluginPath),
+    ...caveats.flatMap(({ refused }) => refused),
+  ]);
+  const full = fullPools(pools), differences = sharedDifferences(attachments, runtime.pluginPath);
   return {
-    file: path,
+    file,
     name,
     cniVersion,
+    state: problems.size > 0 ? "broken" : full.length > 0 ? "full" : differences.length > 0 ? "differs" : "ok",
     plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
-    pools: plugins.flatMap(({ pools }) => pools),
-    problems: [
-      ...hidden,
-      ...misnamed,
-      ...plugins.flatMap(({ problems }) => problems),
-      ...absentDevices(network, runtime),
+    pools,
+    fixedAddresses: fixed,
+    problems: [...problems, ...full],
+    differences,
+    warnings: [
+      ...overlapsWith(own, claimants),
+      ...overlappingRoutes(own),
+      ...caveats.flatMap(({ warnings }) => warnings),
+      ...takenAddresses(fixed, attachments),
     ],
   };
 }
 
-/** Unless something is attached, which may have the device. */
-function absentDevices(network: Network, runtime: Runtime): string[] {
-  const absent = network.plugins.flatMap((plugin) => absentDevice(network, plugin, runtime.pluginPath) ?? []);
-  if (absent.length === 0) return [];
-  return knownAttachments(runtime).some((one) => one.network === network.name) ? [] : absent;
+type Examined = Pick<NetworkSummary, "pools" | "problems">;
+
+function askAll(network: Network, runtime: Runtime): Examined {
+  return { pools: poolsOfNetwork(network), problems: problemsOf(() => networkStatus(runtime, network)) };
+}
+
+/** Of other plugins it only asks whether they exist. */
+function askOurs(network: Network, { pluginPath, cacheDirectory }: Runtime): Examined {
+  const plugins = network.plugins.map((plugin) => examinePlugin(network, plugin, pluginPath));
+  return {
+    pools: plugins.flatMap(({ pools }) => pools),
+    problems: [
+      ...problemsOf(() => checkNames(network, undefined)),
+      ...problemsOf(() => requireCache(cacheDirectory)),
+      ...plugins.flatMap(({ problems }) => problems),
+    ],
+  };
+}
+
+/** Why ADD would fail for lack of addresses, in its words. What was never there, STATUS says. */
+function fullPools(pools: readonly Pool[]): string[] {
+  return pools.filter(isFull).map(({ ranges }) => `no IP addresses available in range set: ${ranges}`);
+}
+
+export function isFull({ capacity, free }: Pool): boolean {
+  return capacity > 0 && free <= 0;
+}
+
+function absentDevices(network: Network, path: string): string[] {
+  return network.plugins.flatMap((plugin) => absentDevice(network, plugin, path) ?? []);
 }
 
 function absentDevice(network: Network, plugin: NetworkPlugin, path: string): string | undefined {
@@ -94,8 +151,6 @@ function problemsOf(work: () => void): string[] {
 export function networkProblems(network: Network, pluginPath: string): string[] {
   return network.plugins.flatMap((plugin) => examinePlugin(network, plugin, pluginPath).problems);
 }
-
-type Examined = Pick<NetworkSummary, "pools" | "problems">;
 
 /** Runs STATUS of our plugins. Of other plugins it only checks that they exist. */
 function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): Examined {

@@ -124,7 +124,7 @@ export function documentOf(result: VersionedResult | undefined): Record<string, 
 /** Runs `work` with a session in which what the first plugin opens serves the next ones too. */
 export function inSession<T>(
   work: (session: Session) => T,
-  options: Pick<SessionOptions, "gone" | "takesBack"> = {},
+  options: Pick<SessionOptions, "gone" | "takesBack" | "tellsOperator"> = {},
 ): T {
   const session = openSession({ keepsOpen: true, ...options });
   try {

@@ -6,6 +6,7 @@ import { errorText } from "../cni/error.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import { type Owner, ownerText } from "../contract/owner.ts";
+import { namesInArguments } from "../engine/operator/container-names.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
 import { leaveToCaller } from "../ffi/calls.ts";
@@ -43,7 +44,8 @@ function merged(records: readonly CacheRecord[], known: readonly KnownAttachment
   const found: RecordedAttachment[] = records.map((record) => {
     const { network, containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
     const key = { network, containerId, ifName, netnsPath };
-    const recorded = remaining.get(ownerText(record)) ?? { ...key, ledgers: [] };
+    const names = namesInArguments(joinArgs(cniArgs));
+    const recorded = remaining.get(ownerText(record)) ?? { ...key, names, ledgers: [] };
     remaining.delete(ownerText(record));
     return { ...key, cniArgs, capabilityArgs, isCached: true, recorded };
   });

@@ -11,7 +11,7 @@ import { tool } from "../../compile/new.ts";
 import { copyRepository } from "../support/documents.ts";
 
 const tree = mkdtempSync(join(tmpdir(), "patchbay-new-"));
-beforeAll(() => copyRepository(tree, ["compile", "schemas", "src", "types"]));
+beforeAll(() => copyRepository(tree, ["compile", "docs", "examples", "schemas", "src", "types"]));
 afterAll(() => rmSync(tree, { recursive: true }));
 
 function run(...words: string[]) {
@@ -22,7 +22,7 @@ function run(...words: string[]) {
 
 /** Every path of the sources, with the digest of a file. */
 function state(): Map<string, string> {
-  const paths = ["src", "schemas"].flatMap((folder) =>
+  const paths = ["docs/plugins", "src", "schemas"].flatMap((folder) =>
     readdirSync(join(tree, folder), { recursive: true, encoding: "utf8" }).map((path) => join(folder, path))
   );
   return new Map(
@@ -78,6 +78,7 @@ test("a plugin and a resource are in their folders, and no spelling of the skele
   expect(resource, resource.stderr).toMatchObject({ code: 0, stderr: "" });
   const made = [...state().keys()].filter((path) => !before.has(path)).sort();
   expect(made).toEqual([
+    "docs/plugins/zone-label.md",
     "schemas/zone-label.json",
     "src/plugins/main/zone-label",
     "src/plugins/main/zone-label/zone-label.schema.ts",
@@ -95,7 +96,7 @@ test("a plugin and a resource are in their folders, and no spelling of the skele
   for (
     const page of [
       "README.md",
-      "docs/plugins.md",
+      "docs/plugins/zone-label.md",
       "docs/quirks",
       "examples",
       "docs/kernel-objects.md",

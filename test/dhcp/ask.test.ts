@@ -7,6 +7,7 @@ import { ask, Failed, NoAnswer, NoService } from "../../src/dhcp/ask.ts";
 import { LONGEST_LINE } from "../../src/dhcp/service-protocol.ts";
 import { EAGAIN, ECONNRESET, EPIPE } from "../../src/ffi/errno.ts";
 import * as interruption from "../../src/ffi/interruption.ts";
+import { withOwnPatience } from "../../src/ffi/patience.ts";
 import * as libc from "../../src/ffi/libc.ts";
 import * as messages from "../../src/ffi/socket/message.ts";
 import * as peer from "../../src/ffi/socket/peer.ts";
@@ -47,7 +48,7 @@ afterAll(async () => {
 
 const PATIENCE_MS = 30_000;
 const told = (pieces: string[], patienceMs = PATIENCE_MS) =>
-  ask(path, { do: "report", network: pieces as unknown as string }, patienceMs);
+  withOwnPatience(() => ask(path, { do: "report", network: pieces as unknown as string }, patienceMs));
 
 /** The error, with what to do. */
 function failure(work: () => unknown): { kind: unknown; message: string; hint?: string } {
@@ -169,6 +170,30 @@ test.each([
     expect(found.message).toStartWith(`process 7 of user ${uid} listens on ${path}, and only root or this user may`);
   } finally {
     for (const spy of spies) spy.mockRestore();
+  }
+});
+
+test("whoever answers each question just before its limit is asked no more when a verb has waited for so long", () => {
+  let now = 0, answered = 0;
+  const clock = spyOn(performance, "now").mockImplementation(() => now), send = messages.sendMessage;
+  const sending = spyOn(messages, "sendMessage").mockImplementation((...message) => {
+    answered++;
+    now += PATIENCE_MS - 1;
+    return send(...message);
+  });
+  const question = { do: "report", network: ['{"version":1}\n'] as unknown as string } as const;
+  try {
+    withOwnPatience(() => {
+      expect(ask(path, question, PATIENCE_MS)).toEqual({ version: 1 });
+      for (const _ of [2, 3, 4]) {
+        expect(failure(() => ask(path, question, PATIENCE_MS)).message).toContain("does not answer");
+      }
+      expect(answered).toBe(2);
+    });
+    expect(withOwnPatience(() => ask(path, question, PATIENCE_MS))).toEqual({ version: 1 });
+  } finally {
+    sending.mockRestore();
+    clock.mockRestore();
   }
 });
 

@@ -339,7 +339,10 @@ const hostLocals: Case[] = [
   hostLocal("an IPv6 range with ends", {
     ranges: [[range("2001:db8::/64", { rangeStart: "2001:db8::ffff", rangeEnd: "2001:db8::1:0" })]],
   }, { steps: ["ADD c1", "ADD c2", "ADD c3"] }),
-  hostLocal("gateway outside the subnet", { subnet: "10.1.0.0/24", gateway: "192.0.2.1" }),
+  hostLocal("gateway outside the subnet", { subnet: "10.1.0.0/24", gateway: "192.0.2.1" }, { steps: ["ADD c1"] }),
+  hostLocal("rangeStart behind the default end", { subnet: "10.1.0.0/24", rangeStart: "10.1.0.255" }, {
+    steps: ["ADD c1"],
+  }),
   hostLocal("IPv6 gateway given", { ranges: [[range("fd01::/64", { gateway: "fd01::ffff" })]] }),
   hostLocal("IPv6 written at length", { ranges: [[range("2001:0DB8:0000::/64")]] }),
   hostLocal("routes", {

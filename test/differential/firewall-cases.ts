@@ -35,7 +35,7 @@ export const firewalls: Case[] = [
     before: "iptables -N SITE; iptables -A SITE -s 192.0.2.1 -j DROP",
   }),
   firewall("beside the rules of others", {}, { before: others }),
-  firewall("same-bridge", { ingressPolicy: "same-bridge" }),
+  firewall("same-bridge", { ingressPolicy: "same-bridge" }, { before: "ip link add br0 type bridge" }),
   firewall("same-bridge without an interface", {
     ingressPolicy: "same-bridge",
     prevResult: { ...prevResult, interfaces: undefined, ips: [{ address: "10.20.0.5/24" }] },

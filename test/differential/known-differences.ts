@@ -123,6 +123,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
     lines: [/^[-+] host nft \S+ bridge /],
     cases: ["bridge, macspoofchk", "bridge, macspoofchk, two containers"],
   },
+  "macspoofchk-port-learns-nothing": {
+    rewrites: [[/^(host link veth>\S+ linkinfo\.info_slave_data\.learning)=true$/, "$1=false"]],
+    cases: ["bridge, macspoofchk", "bridge, macspoofchk, two containers"],
+  },
   "layer-2-has-check": {
     lines: [/^- (exit 1|answer\.)/, /^\+ (exit 0|stdout "")$/],
     cases: [
@@ -221,6 +225,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "ipvlan, DEL without a master to be found",
       "vlan, DEL after the master went",
     ],
+  },
+  "impossible-ranges-refused": {
+    lines: [answers],
+    cases: ["host-local, gateway outside the subnet", "host-local, rangeStart behind the default end"],
   },
   "del-needs-no-master": {
     lines: [kernel],
@@ -347,9 +355,23 @@ export const knownDifferences: Record<string, KnownDifference> = {
     ]],
     cases: ["firewall, same-bridge"],
   },
+  "ingress-policy-against-every-backend": {
+    lines: [/^\+ host nft \w+ inet +patchbay_firewall /],
+    cases: ["firewall, same-bridge"],
+  },
   "portmap-localhost-guarded": {
-    lines: [/^\+ host nft \w+ ip +patchbay_localhost /],
+    lines: [
+      /^\+ host nft \w+ ip +patchbay_localhost /,
+      /^\+ host tc br0 (qdisc clsact |ingress filter protocol all pref 1 bpf )/,
+    ],
     rewrites: [[/^(host sysctl ipv4\/conf\/br0\/route_localnet)=1$/, "$1=0"]],
+    cases: "everywhere",
+  },
+  "portmap-loopback-spared": {
+    lines: [
+      /^\+ host iptables nat .*-d 127\.0\.0\.(1\/32|0\/8) .*-j (\S*MARK\S*|DNAT --to-destination \S+|RETURN)$/,
+      /^\+ host ip6tables nat .*-d ::1\/128 .*-j RETURN$/,
+    ],
     cases: "everywhere",
   },
   "portmap-check-of-both-families": {
@@ -428,6 +450,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "check-knows-ifname": {
     lines: [/^- (exit 1|answer\.code = 999)$/, /^- answer\.msg = "open .*IFNAME.*/, /^\+ (exit 0|stdout "")$/],
     cases: ["tuning, sysctl with IFNAME"],
+  },
+  "redirect-comes-second": {
+    rewrites: [[/^(host tc host1 ingress filter .*) pref 1 u32 /, "$1 pref 2 u32 "]],
+    cases: "everywhere",
   },
   "redirect-given-once": {
     lines: [/^- host tc host1 ingress (\taction order 2: mirred .* pass|\tindex 2)?$/],

@@ -17,6 +17,8 @@ import { knownDifferences } from "./known-differences.ts";
 
 const ours = patchbayPlugins();
 const selfTest = ours === GO_PLUGINS;
+/** Then some of the known differences do not occur. */
+const isAnotherRelease = process.env.PATCHBAY_TEST_GO_PLUGINS !== undefined;
 const occurred = new Set<string>();
 
 for (const one of ownShare(cases, ({ needs }) => lacks(needs))) {
@@ -39,12 +41,12 @@ for (const one of ownShare(cases, ({ needs }) => lacks(needs))) {
       unexplained.push(...[...unknown(answers, expected, seen), ...kernel].map((line) => `${what}: ${line}`));
     }
     expect(unexplained.slice(0, 60)).toEqual([]);
-    expect(expected.filter((name) => !seen.has(name))).toEqual([]);
+    if (!isAnotherRelease) expect(expected.filter((name) => !seen.has(name))).toEqual([]);
     for (const name of seen) occurred.add(name);
   });
 }
 
-test.skipIf(selfTest)("every known difference still occurs, and stands in docs/quirks/", () => {
+test.skipIf(selfTest || isAnotherRelease)("every known difference still occurs, and stands in docs/quirks/", () => {
   const quirks = new Set(readQuirks().map(({ name }) => name));
   const names = Object.keys(knownDifferences);
   expect(names.filter((name) => !quirks.has(name))).toEqual([]);

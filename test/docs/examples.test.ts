@@ -141,20 +141,13 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     expect(takes(whole)).toBe(true);
     for (const key of ["cniVersion", "name", "type"]) expect(takes({ ...whole, [key]: 5 })).toBe(false);
     for (const key of ["cniVersion", "name"]) expect(takes({ ...whole, [key]: undefined })).toBe(false);
-    expect((await judge("schemas/network-config-list.json"))(await json(`examples/${name}.conflist`))).toBe(true);
   });
 
-  test(`README.md has a row for ${name}, and docs/plugins.md every option`, async () => {
+  test(`README.md has a row for ${name}`, async () => {
     const readme = await Bun.file(`${root}/README.md`).text();
-    const list = await Bun.file(`${root}/docs/plugins.md`).text();
     // A command may have the plugin's name, too.
     const row = readme.split("## The plugins")[1]!.split("\n").find((line) => line.startsWith(`| \`${name}\``));
-    const options = list.split(/^(?:- |#)/m).find((item) => item.startsWith(`\`${name}\`: `));
     expect(row).toContain(`[${name}.conflist](examples/${name}.conflist)`);
-    const common = Object.keys((await json("schemas/network-config.json")).properties);
-    const known = [...common, ...unlisted[name] ?? [], "cni.dev/valid-attachments"];
-    const own = Object.keys((await json(`schemas/${name}.json`)).properties).filter((key) => !known.includes(key));
-    expect(own.filter((key) => !options!.includes(`\`${key}\``, name.length + 2))).toEqual([]);
   });
 });
 
@@ -172,14 +165,3 @@ async function judge(path: string): Promise<(document: unknown) => boolean> {
   const schema = z.fromJSONSchema(await json(path));
   return (document) => schema.safeParse(JSON.parse(JSON.stringify(document))).success;
 }
-
-/** Accepted, but not meant for people. */
-const unlisted: Record<string, string[]> = {
-  "bridge": ["disableContainerInterface"],
-  // Keys of the main plugin.
-  "dhcp": ["bridge", "master"],
-  // It is refused.
-  "ovs": ["deviceID"],
-  "host-device": ["DPDKMode"],
-  "tuning": ["dataDir"],
-};

@@ -1,4 +1,4 @@
-/** The tests that SECURITY.md and docs/cves.md name exist; every hole has one, and every promise in a table. */
+/** The tests that pages name exist; every hole has one, and every promise in a table of SECURITY.md. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
@@ -7,12 +7,15 @@ import { isTitleIn, testsNamedIn, titlesIn } from "../support/named-tests.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
-test.each(["SECURITY.md", "docs/cves.md"])("%s names tests by file and title, and they exist", (page) => {
-  const named = testsNamedIn(page, read(page));
-  expect(named.length).toBeGreaterThan(10);
-  const files = new Set(repositoryFiles());
-  expect(named.filter((one) => !files.has(one.file) || !isTitleIn(one))).toEqual([]);
-});
+test.each(["SECURITY.md", "docs/cves.md", "docs/who-reaches-whom.md"])(
+  "%s names tests by file and title, and they exist",
+  (page) => {
+    const named = testsNamedIn(page, read(page));
+    expect(named.length).toBeGreaterThan(10);
+    const files = new Set(repositoryFiles());
+    expect(named.filter((one) => !files.has(one.file) || !isTitleIn(one))).toEqual([]);
+  },
+);
 
 test("every promise in a table of SECURITY.md has a test", () => {
   const tables = read("SECURITY.md").split(/\n\n/).filter((part) => /^\| what holds +\| the test/.test(part));
@@ -38,6 +41,7 @@ test("every hole that a test's title names is in docs/cves.md", () => {
 test.each([
   ['test("what it is called", () => {', "what it is called", true],
   ["test(`${backend}: what it is called`, () => {", "nftables: what it is called", true],
+  ["sh(`one \\\n two`); test(`what it is called`, () => {", "what it is called", true],
   ['test.each(many)("$name is called %s", () => {', "something is called so", true],
   ['test("it is called \\"so\\", always", () => {', 'it is called "so", always', true],
   ['test("what it is called", () => {', "what it is", false],

@@ -1,5 +1,5 @@
 /**
- * The networks and commands of docs/start.md and docs/recipes/ do what the pages say that they print, each page in its
+ * The networks and commands of docs/start.md, docs/monitoring.md and docs/recipes/ do what the pages say that they print, each page in its
  * order on a machine of its own. The machine has what the page takes for granted, and nothing is attached in the end.
  */
 import { describe, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ import { PATCHBAY } from "../support/plugins.ts";
 import { missingLines, runPage, type Step, stepsOf } from "../support/runnable-page.ts";
 
 const recipes = readdirSync(join(root, "docs/recipes")).filter((name) => name !== "README.md");
-const pages = ["docs/start.md", ...recipes.map((name) => `docs/recipes/${name}`)];
+const pages = ["docs/start.md", "docs/monitoring.md", ...recipes.map((name) => `docs/recipes/${name}`)];
 
 const needs: Record<string, Feature> = { "docs/recipes/vrf.md": "VRF links" };
 

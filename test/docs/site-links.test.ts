@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isCopy, siteLink } from "../../docs/site/.vitepress/links.ts";
+import { isCopy, siteLink, siteText } from "../../docs/site/.vitepress/links.ts";
 import { addressOf, anchorOf, pages, placeOf } from "../../docs/site/.vitepress/repository.ts";
 import { navigation, sidebar } from "../../docs/site/.vitepress/sidebar.ts";
 import { repositoryFiles, root } from "../support/documents.ts";
@@ -59,6 +59,16 @@ test.each([
 ])("%s: %s leads to %s", (page, link, address) => {
   expect(siteLink(page, link)).toBe(address);
   expect(isCopy(address)).toBe(address.includes("files/"));
+});
+
+test.each([
+  ["README.md", "docs/start.md", "docs/start.md", "Five minutes"],
+  ["docs/start.md", "../README.md#install", "README.md", "Patchbay"],
+  ["docs/README.md", "recipes/README.md", "recipes/", "Recipes"],
+  ["docs/start.md", "README.md#engines", "Engines", "Engines"],
+  ["docs/README.md", "../examples", "../examples/", "../examples/"],
+])("%s: %s reads as a title where it read %s", (page, link, text, title) => {
+  expect(siteText(page, link, text)).toBe(title);
 });
 
 test("a link that leads nowhere, or out of the repository, is an error that names page and link", () => {

@@ -1,12 +1,13 @@
 /**
  * `npm run docs` builds the site in a copy of the repository: every link and anchor of every page leads somewhere, the
- * search knows the plugins, nothing is asked of another host, and two builds are the same. A dead link ends the build.
+ * search finds what people type, nothing is asked of another host, and two builds are the same. A dead link ends the build.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, extname, join, normalize } from "node:path";
 import { installLocked } from "../../compile/setup.mjs";
+import config from "../../docs/site/.vitepress/config.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { copyRepository, root } from "../support/documents.ts";
 import { needs } from "../support/needs.ts";
@@ -57,17 +58,54 @@ test("every link and every anchor of every page leads somewhere", () => {
   expect(dead).toEqual([]);
 });
 
-test("the search finds each plugin among its pages", async () => {
-  const [index] = named(/@localSearchIndex.*\.js$/);
-  const { default: text } = await import(join(site, index!)) as { default: string };
-  const library = await import(join(root, "docs/site/node_modules/minisearch/dist/es/index.js"));
-  const fields = { fields: ["title", "titles", "text"], storeFields: ["title", "titles"] };
-  const search = library.default.loadJSON(text, fields) as { search(words: string): { id: string }[] };
-  for (const name of pluginNames) {
-    const found = search.search(name).map(({ id }) => id.split("#")[0]);
-    expect({ name, found }).toMatchObject({ found: expect.arrayContaining(["/docs/plugins.html"]) });
-  }
-  expect(search.search("xyzzy")).toEqual([]);
+test("the first page begins with what users do, and no link reads as the path of a page", () => {
+  const headings = [...read("index.html").matchAll(/<h2 id="([^"]+)"/g)].map(([, id]) => id!);
+  expect(headings.slice(0, 3)).toEqual(["install", "a-first-network", "the-plugins"]);
+  const paths = named(/\.html$/).flatMap((name) =>
+    [...read(name).matchAll(/<a [^>]*>([\w./-]+\.md)<\/a>/g)].map(([, text]) => `${name}: ${text}`)
+  );
+  expect(paths).toEqual([]);
+});
+
+describe("the search", () => {
+  let search: (words: string) => string[];
+
+  beforeAll(async () => {
+    const [index] = named(/@localSearchIndex.*\.js$/);
+    const { default: text } = await import(join(site, index!)) as { default: string };
+    const library = await import(join(root, "docs/site/node_modules/minisearch/dist/es/index.js"));
+    // As on a page, to which VitePress passes functions as text.
+    const searchOptions = Object.fromEntries(
+      Object.entries(config.themeConfig.search.options.miniSearch.searchOptions).map((
+        [name, option],
+      ) => [name, typeof option === "function" ? new Function(`return ${option}`)() : option]),
+    );
+    const fields = { fields: ["title", "titles", "text"], storeFields: ["title", "titles"], searchOptions };
+    const found = library.default.loadJSON(text, fields) as { search(words: string): { id: string }[] };
+    search = (words) => found.search(words).map(({ id }) => id);
+  });
+
+  test("finds each plugin among its pages", () => {
+    for (const name of pluginNames) {
+      const found = search(name).map((id) => id.split("#")[0]);
+      expect({ name, found }).toMatchObject({ found: expect.arrayContaining([`/docs/plugins/${name}.html`]) });
+    }
+    expect(search("xyzzy")).toEqual([]);
+  });
+
+  test.each([
+    ["no internet", "/docs/troubleshooting.html#no-internet"],
+    ["container cannot reach internet", "/docs/troubleshooting.html#no-internet"],
+    ["connection refused", "/docs/troubleshooting.html#connection-refused"],
+    ["connection timed out", "/docs/troubleshooting.html#connection-timed-out"],
+    ["name not resolved", "/docs/troubleshooting.html#name-not-resolved"],
+    ["dns", "/docs/troubleshooting.html#name-not-resolved"],
+    ["mtu", "/docs/troubleshooting.html#large-packets-vanish"],
+    ["dhcp lease", "/docs/dhcp.html"],
+    ["nagios", "/docs/monitoring.html"],
+  ])("for %j shows %s first", (words, first) => {
+    expect(search(words)[0]).toStartWith(first);
+  });
 });
 
 test("nothing on a page is fetched from another host", () => {

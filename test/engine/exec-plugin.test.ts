@@ -35,7 +35,7 @@ const isUp = async () => /\bUP\b/.test(await machine.sh("ip -o link show lo", { 
 
 test("without CNI_COMMAND it prints its name on stderr and succeeds", async () => {
   const versions = "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0";
-  const stderr = `CNI loopback plugin v1.9.1+patchbay.${version}\nCNI protocol versions supported: ${versions}\n`;
+  const stderr = `CNI loopback plugin v1.10.0+patchbay.${version}\nCNI protocol versions supported: ${versions}\n`;
   for (const env of [{}, { CNI_COMMAND: "" }] as Record<string, string>[]) {
     expect(await call(env, "")).toEqual({ code: 0, stdout: "", stderr });
   }

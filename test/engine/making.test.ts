@@ -154,3 +154,19 @@ test("prevResult is read when it is first asked for, and once", () => {
   expect(prevResult()).toBe(first);
   expect(reads).toBe(after);
 });
+
+test("what confines a link is refused after what opens it, whatever the story is told for, and nothing is made of it", () => {
+  const opening = resource({ ...kind, kind: "opening", opensLink: true, apply: () => "made opening" });
+  const confining = resource({ ...kind, kind: "confining", confines: true });
+  const late = (at: Attachment<PluginConfig>): Result => {
+    at.applyAll([thing({ name: "a" }), opening({ name: "link" }), confining({ name: "check" })]);
+    return { cniVersion: "1.1.0" };
+  };
+  const refused = 'story has "confining" after "opening"';
+  expect(() => make(call, late)).toThrow(refused);
+  expect(ledgerText()).toBe("");
+  expect(log).toEqual([]);
+  for (const purpose of ["check", "undo", "plan"] as const) {
+    expect(() => restate(call, purpose, late)).toThrow(refused);
+  }
+});

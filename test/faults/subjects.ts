@@ -185,12 +185,14 @@ export const subjects: Subject[] = [
     name: "firewall by iptables",
     conf: { type: "firewall", ingressPolicy: "isolated" },
     own: bridgeResult,
+    prepare: bridgeAlone,
     every: 3,
   },
   {
     name: "firewall by legacy iptables",
     conf: { type: "firewall", backend: "iptables", ingressPolicy: "same-bridge" },
     own: bridgeResult,
+    prepare: bridgeAlone,
     env: { PATH: legacyPath() },
     every: 5,
   },
@@ -198,6 +200,7 @@ export const subjects: Subject[] = [
     name: "firewall by nftables",
     conf: { type: "firewall", backend: "nftables", ingressPolicy: "isolated" },
     own: bridgeResult,
+    prepare: bridgeAlone,
     every: 3,
   },
   {

@@ -14,17 +14,28 @@ const made = [
   // The answer to the request for the gateway's address may be what fails.
   {
     what: "bridge on a link that was there",
+    before: "ip link add br1 type bridge; ip link set br1 addrgenmode none",
     conf: { type: "bridge", bridge: "br1", isGateway: true },
     again: "ip -4 address flush dev br1",
   },
-  { what: "macvlan", conf: { type: "macvlan", mode: "passthru", master: "m0" }, again: "true" },
+  // The first bridge of such a host refuses redirects for all its links, before it is set up.
+  {
+    what: "bridge of a host that forwards nothing",
+    conf: { type: "bridge", bridge: "br0" },
+    again: "ip link del br0; sysctl -qw net.ipv4.conf.all.accept_redirects=1",
+  },
+  {
+    what: "macvlan",
+    before: "ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up",
+    conf: { type: "macvlan", mode: "passthru", master: "m0" },
+    again: "true",
+  },
 ];
 
-test.each(made)("what a failed ADD made is gone: $what", async ({ conf, again }) => {
+test.each(made)("what a failed ADD made is gone: $what", async ({ before = "true", conf, again }) => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  await machine.sh("ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up");
-  await machine.sh("ip link add br1 type bridge; ip link set br1 addrgenmode none");
+  await machine.sh(before);
   const whole = { ...conf, ipam: { type: "host-local", subnet: "10.20.0.0/24" } };
   const net = network(machine, whole);
   const call = { plugin: conf.type, command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...whole } };

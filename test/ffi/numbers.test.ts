@@ -16,7 +16,7 @@ const headers = `
   linux/netfilter/nf_nat.h linux/netfilter/nf_tables.h linux/netfilter/nf_tables_compat.h linux/netfilter/nfnetlink.h
   linux/netfilter/nfnetlink_conntrack.h linux/netfilter/xt_addrtype.h linux/netfilter/xt_conntrack.h
   linux/netfilter/xt_multiport.h linux/netfilter/xt_sctp.h linux/netlink.h linux/nsfs.h linux/pkt_cls.h
-  linux/pkt_sched.h linux/ethtool.h linux/sockios.h linux/rtnetlink.h linux/sockios.h linux/tc_act/tc_mirred.h linux/un.h linux/veth.h
+  linux/pkt_sched.h linux/ethtool.h linux/sockios.h linux/inet_diag.h linux/sock_diag.h linux/net_namespace.h linux/rtnetlink.h linux/sockios.h linux/tc_act/tc_mirred.h linux/un.h linux/veth.h
 `;
 
 /** What C calls it otherwise. A name that several files have comes with its file's. */
@@ -71,9 +71,15 @@ const NOT_IN_HEADERS = [
   "CTA_FILTER_F_IP_SRC",
   "CTA_FILTER_F_PROTO_DST_PORT",
   "CTA_FILTER_F_PROTO_NUM",
+  "IFLA_GRO_IPV4_MAX_SIZE",
+  "IFLA_GSO_IPV4_MAX_SIZE",
   "IFLA_MACVLAN_BC_CUTOFF",
   "IFLA_NETNS_IMMUTABLE",
+  "IP6_RT_PRIO_ADDRCONF",
   "NF_BR_PRE_ROUTING",
+  "TCP_CLOSE",
+  "TCP_LISTEN",
+  "TC_H_FOR_EGRESS",
 ];
 
 interface Named {

@@ -1,9 +1,11 @@
 /** Calls on the message bus, byte by byte: what is sent, whose answers are taken, and what is no answer. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Bus, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "../../src/firewalld/bus.ts";
+import { withFirewalld } from "../../src/firewalld/client.ts";
+import { withOwnPatience } from "../../src/ffi/patience.ts";
 import type { Script } from "./scripted-bus.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-bus-"));
@@ -153,6 +155,29 @@ test.each([
 test("a bus that says nothing is not waited for longer than was asked", async () => {
   const { outcome } = await withBus("", () => "a bus", { patienceMs: 50 });
   expect((outcome as Error).message).toBe("D-Bus: no answer within 0.05 s");
+});
+
+test("whoever answers each question just before its limit is asked no more when a verb has waited for so long", async () => {
+  let now = 0, asked = 0;
+  const clock = spyOn(performance, "now").mockImplementation(() => now);
+  const says = OK + hello + message(METHOD_RETURN, [replyTo(2), types("b")], u32(1));
+  const question = () =>
+    withFirewalld((call) => {
+      asked++;
+      now += 13_000;
+      return call("zone", "querySource", ["public", "10.0.0.1/32"]);
+    });
+  try {
+    const { outcome } = await withBus(
+      says,
+      () => withOwnPatience(() => [1, 2, 3, 4].map(() => attempt(question))).concat(withOwnPatience(question)),
+    );
+    const late = new Error("D-Bus: no answer within 25 s");
+    expect(outcome).toEqual([true, true, late, late, true]);
+    expect(asked).toBe(3);
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test("the first address at which somebody listens counts, of the kinds that are known here", async () => {

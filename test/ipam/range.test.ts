@@ -24,7 +24,11 @@ describe("planRangeSets() fills in what the configuration leaves out", () => {
     ["IPv4", { subnet: "10.1.0.0/24" }, "10.1.0.1-10.1.0.254 via 10.1.0.1: 253"],
     ["the smallest IPv4 subnet", { subnet: "10.1.0.4/30" }, "10.1.0.5-10.1.0.6 via 10.1.0.5: 1"],
     ["IPv6, which has no broadcast", { subnet: "fd00::/126" }, "fd00::1-fd00::3 via fd00::1: 2"],
-    ["a gateway elsewhere", { subnet: "10.1.0.0/29", gateway: "192.0.2.1" }, "10.1.0.1-10.1.0.6 via 192.0.2.1: 6"],
+    [
+      "a gateway outside the range",
+      { subnet: "10.1.0.0/29", gateway: "10.1.0.7" },
+      "10.1.0.1-10.1.0.6 via 10.1.0.7: 6",
+    ],
     [
       "both ends",
       { subnet: "10.1.0.0/24", rangeStart: "10.1.0.9", rangeEnd: "10.1.0.11" },
@@ -41,9 +45,9 @@ describe("planRangeSets() fills in what the configuration leaves out", () => {
       "10.1.0.1-10.1.0.7 via 10.1.0.1: 6",
     ],
     [
-      "nothing between start and end",
-      { subnet: "10.1.0.0/29", rangeStart: "10.1.0.7" },
-      "10.1.0.7-10.1.0.6 via 10.1.0.1: 0",
+      "the last of all subnets",
+      { subnet: "255.255.255.252/30" },
+      "255.255.255.253-255.255.255.254 via 255.255.255.253: 1",
     ],
     [
       "empty texts as absent",
@@ -71,6 +75,13 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
       one({ subnet: "10.1.0.7/24" }),
     ],
     ["invalid range set 0: invalid IP address: 10.1.0.x", one({ ...v4, gateway: "10.1.0.x" })],
+    ["invalid range set 0: gateway 10.1.1.1 not in network 10.1.0.0/24", one({ ...v4, gateway: "10.1.1.1" })],
+    ["invalid range set 0: gateway fd00::1 not in network 10.1.0.0/24", one({ ...v4, gateway: "fd00::1" })],
+    ["invalid range set 0: gateway 10.1.0.1 not in network fd00::/64", one({ ...v6, gateway: "10.1.0.1" })],
+    [
+      "invalid range set 0: RangeStart 10.1.0.255 is after RangeEnd 10.1.0.254 in network 10.1.0.0/24",
+      one({ ...v4, rangeStart: "10.1.0.255" }),
+    ],
     ["invalid range set 0: RangeStart 10.2.0.5 not in network 10.1.0.0/24", one({ ...v4, rangeStart: "10.2.0.5" })],
     [
       "invalid range set 0: RangeStart 10.1.0.20 not in network 10.1.0.0/24",
@@ -122,8 +133,8 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
 });
 
 test("a set has room for what its ranges have, and an address is in one of them", () => {
-  const [set] = plan([[{ subnet: "10.1.0.0/29" }, { subnet: "10.1.0.8/29", gateway: "192.0.2.1" }]]);
-  expect(capacityOf(set!)).toBe(5 + 6);
+  const [set] = plan([[{ subnet: "10.1.0.0/29" }, { subnet: "10.1.0.8/29", gateway: "10.1.0.15" }]]);
+  expect(capacityOf(set!)).toBe(5n + 6n);
   const at = (text: string) => set!.findIndex((range) => range === rangeOf(set!, parseAddress(text)!));
   expect(["10.1.0.6", "10.1.0.7", "10.1.0.9", "10.1.0.14", "10.1.0.15"].map(at)).toEqual([0, -1, 1, 1, -1]);
 });

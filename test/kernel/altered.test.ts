@@ -70,7 +70,6 @@ const attachments: Record<string, Attachment> = {
           `P=${PORT}; ip link set $P down; ip link set $P name other`,
           "CNI veth created for bridge br0 was not found: veth",
         ],
-        [`ip link set ${PORT} down`, /link veth\w+ is down/],
         [
           `ip link set ${PORT} address 02:00:00:00:00:09`,
           /veth\w+ Mac \S+ doesn't match host Mac: 02:00:00:00:00:09/,
@@ -95,6 +94,7 @@ const attachments: Record<string, Attachment> = {
         ["ip link set br0 down", "bridge br0 is down"],
         ["ip link set br0 promisc off", "bridge br0 is not promiscuous"],
       ],
+      "host-end-up": [[`ip link set ${PORT} down`, /link veth\w+ is down/]],
       "bridge-port": [[`bridge link set dev ${PORT} hairpin on`, /hairpin mode of bridge port veth\w+ is on/]],
       "bridge-gateway": [
         ["ip address del 10.20.0.1/24 dev br0", "gateway address 10.20.0.1/24 is missing on br0"],
@@ -114,7 +114,7 @@ const attachments: Record<string, Attachment> = {
   },
   "bridge with a link that stays down": {
     conf: { type: "bridge", bridge: "br0", disableContainerInterface: true },
-    altered: { veth: [[`ip link set ${PORT} down`, /link veth\w+ is down/]] },
+    altered: { "host-end-up": [[`ip link set ${PORT} down`, /link veth\w+ is down/]] },
   },
   "bridge with port options": {
     conf: { type: "bridge", bridge: "br0", hairpinMode: true, portIsolation: true, ipam: {} },
@@ -123,6 +123,13 @@ const attachments: Record<string, Attachment> = {
       "bridge-port": [
         [`bridge link set dev ${PORT} hairpin off`, /hairpin mode of bridge port veth\w+ is off/],
         [`bridge link set dev ${PORT} isolated off`, /isolation of bridge port veth\w+ is off/],
+      ],
+      "port-isolation": [
+        [
+          "nft flush chain netdev patchbay_isolation on_br0",
+          "chain on_br0 of table netdev patchbay_isolation is missing or altered",
+        ],
+        ["nft flush ruleset", "the container in map members of table netdev patchbay_isolation is missing"],
       ],
     },
   },
@@ -172,8 +179,8 @@ const attachments: Record<string, Attachment> = {
   ptp: {
     conf: { type: "ptp", ipMasq: true, ipMasqBackend: "nftables", ipam },
     altered: {
+      "host-end-up": [["ip link set $(ls /sys/class/net | grep ^veth) down", /link veth\w+ is down/]],
       veth: [
-        ["ip link set $(ls /sys/class/net | grep ^veth) down", /link veth\w+ is down/],
         [
           "ip link set $(ls /sys/class/net | grep ^veth) master $(ip link add br9 type bridge; echo br9)",
           "CNI veth created for net0 was not found: veth",
@@ -537,6 +544,7 @@ const attachments: Record<string, Attachment> = {
         ["sysctl -qw net.ipv4.conf.host0.route_localnet=0", "net.ipv4.conf.host0.route_localnet is not 1"],
         ["nft flush map ip patchbay_localhost users", "host0 is not used by the container in map users"],
         ["nft flush map ip patchbay_localhost links", "host0 is not in map links"],
+        ["tc qdisc del dev host0 clsact", "host0 has no filter"],
         [
           "nft list table ip patchbay_localhost | sed -n 's/.*chain \\(.*\\) {/\\1/p' | while read C; do nft flush chain ip patchbay_localhost $C; done",
           "of table ip patchbay_localhost",
@@ -591,7 +599,7 @@ Object.assign(
           ["ovs-vsctl del-port tunnel", 'no tunnel port for "vxlanID": 42'],
           ["ovs-vsctl set port tunnel tag=8", 'the tunnel port for "vxlanID": 42 is in VLAN 8'],
         ],
-        veth: [
+        "host-end-up": [
           ["ip link set $(ip -br link show type veth | sed -n 's/@.*//p' | grep ^veth | head -1) down", "is down"],
         ],
         "tx-checksums": [

@@ -69,3 +69,25 @@ test("a device of the host's comes back with the alternative names that it had, 
   expect(await net.call("DEL", container)).toMatchObject({ code: 0, stderr: "" });
   expect(await namesOf()).toEqual(["in-the-attic", "in-the-cellar"]);
 });
+
+test("a bridge that the configuration names so has its own name in the result, by which CHECK and DEL know the port", async () => {
+  await using machine = await openHost();
+  await machine.sh("ip link add br0 type bridge; ip link property add dev br0 altname alt0");
+  const container = await machine.container("c1");
+  const net = network(machine, { type: "bridge", bridge: "alt0", isGateway: true, ipam });
+  for (const hasLedger of [true, false]) {
+    const { interfaces } = await net.add(container);
+    expect(interfaces.map(({ name }: { name: string }) => name)).toEqual([
+      "br0",
+      expect.stringMatching(/^veth/),
+      "eth0",
+    ]);
+    if (!hasLedger) await machine.sh("rm -r /run/patchbay");
+    await net.check(container);
+    // Only the host's end is left to find: the container has moved the other.
+    await machine.sh("ip netns add elsewhere; ip -n c1 link set eth0 netns elsewhere");
+    await net.del(container, { env: { CNI_NETNS: "" } });
+    expect(await machine.sh("ip -br link show master br0")).toBe("");
+    await machine.sh("ip netns del elsewhere");
+  }
+});

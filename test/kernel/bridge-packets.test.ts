@@ -1,9 +1,18 @@
 /** Packets through bridge: who reaches whom, and from which source address. */
 import { expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { datagram, redirect, routerAdvertisement } from "../support/frames.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { PATCHBAY } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
+import { untilTrue } from "../support/until-true.ts";
+
+const SENDER = resolve(import.meta.dir, "../support/send-frame.ts");
+
+/** So many digits of a frame have both addresses. */
+const MACS = 24;
 
 const dual = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 const bridge = { type: "bridge", bridge: "br0", isDefaultGateway: true, ipam: dual };
@@ -84,6 +93,40 @@ test.skipIf(lacks("nftables bridge family"))("macspoofchk drops frames with anot
   expect(await ping(machine, one, "10.20.0.1")).toBe(true);
 });
 
+test.skipIf(lacks("nftables bridge family"))(
+  "macspoofchk: the bridge learns no address from frames that it takes before it asks any rule",
+  async () => {
+    await using machine = await openMachine();
+    const [one, other] = [await machine.container("one"), await machine.container("other")];
+    const net = network(machine, { ...bridge, macspoofchk: true });
+    const [, { name: port }] = (await net.add(one)).interfaces;
+    const [, { name: portOfOther }, { mac: from }] = (await net.add(other)).interfaces;
+    const ends = { from, source: "10.20.0.3", destination: "10.20.0.255" };
+    const frames = ["00", "01", "02", "03", "0e", "0f"].map((last) =>
+      datagram({ ...ends, to: `01:80:c2:00:00:${last}` }, 9, 9)
+    );
+    const send = ["ip", "netns", "exec", "one", process.execPath, SENDER, "eth0", ...frames];
+    const whereIs = () =>
+      machine.sh(`bridge fdb show br br0 | grep '${from}.*master' | grep -v permanent | cut -d' ' -f3 | sort -u`);
+    expect(await machine.run(send)).toMatchObject({ code: 0 });
+    expect((await whereIs()).trim()).toBe(portOfOther);
+    expect(await ping(machine, other, "10.20.0.1")).toBe(true);
+    await net.check(one);
+
+    // Otherwise the frames could be wrong, and nothing would be learnt; CHECK tells, and repair mends it.
+    await machine.sh(
+      `bridge link set dev ${port} learning on; bridge link set dev ${portOfOther} learning on; bridge fdb del ${from} dev ${portOfOther} master`,
+    );
+    expect((await net.call("CHECK", one)).json.msg).toContain(`learning of bridge port ${port} is on`);
+    // The neighbour may send something itself, and is learnt where it is again.
+    const learntAfterSending = async () => (await machine.run(send), await whereIs());
+    await untilTrue(learntAfterSending, (place) => place.trim() === port);
+    await machine.sh(`${PATCHBAY} repair`);
+    await net.check(one);
+    expect((await whereIs()).trim()).toBe(portOfOther);
+  },
+);
+
 test.skipIf(lacks("isolated bridge ports"))("isolated ports reach the gateway, not one another", async () => {
   await using machine = await openMachine();
   const [one, other] = [await machine.container(), await machine.container()];
@@ -93,6 +136,72 @@ test.skipIf(lacks("isolated bridge ports"))("isolated ports reach the gateway, n
   expect(await ping(machine, one, "10.20.0.1")).toBe(true);
   expect(await ping(machine, one, "10.20.0.3")).toBe(false);
 });
+
+test.skipIf(lacks("isolated bridge ports"))(
+  "isolated ports reach ports that are not, also where the host's rules see what is bridged",
+  async () => {
+    await using machine = await openMachine();
+    const [one, other, open] = [await machine.container(), await machine.container(), await machine.container()];
+    const net = network(machine, { ...bridge, portIsolation: true });
+    await net.add(one);
+    await net.add(other);
+    await network(machine, bridge).add(open);
+    for (const key of ["iptables", "ip6tables"]) {
+      await machine.sh(
+        `[ ! -e /proc/sys/net/bridge/bridge-nf-call-${key} ] || sysctl -qw net.bridge.bridge-nf-call-${key}=1`,
+      );
+    }
+    const places = ["10.20.0.4", "fd20::4"];
+    for (const address of places) expect([address, await ping(machine, one, address)]).toEqual([address, true]);
+    await machine.sh("ip route add 10.20.0.3 via 10.20.0.1; ip route add fd20::3 via fd20::1", { in: one });
+    await machine.sh("ip route add 10.20.0.2 via 10.20.0.1; ip route add fd20::2 via fd20::1", { in: other });
+    for (const address of ["10.20.0.3", "fd20::3"]) {
+      expect([address, await ping(machine, one, address)]).toEqual([address, false]);
+    }
+  },
+);
+
+test.skipIf(lacks("isolated bridge ports"))(
+  "what conntrack cannot tell reaches no isolated neighbour by way of the host",
+  async () => {
+    await using machine = await openMachine();
+    const [one, other] = [await machine.container("one"), await machine.container("other")];
+    const net = network(machine, { ...bridge, portIsolation: true });
+    const [{ mac: to }, , { mac: from }] = (await net.add(one)).interfaces;
+    await net.add(other);
+    // The host knows where the neighbour is.
+    for (const address of ["10.20.0.1", "fd20::1"]) expect(await ping(machine, other, address)).toBe(true);
+    await machine.sh(
+      `nft 'table netdev watch {
+      counter arrived {}
+      chain ingress {
+        type filter hook ingress device eth0 priority 0
+        ether saddr ${to} ip protocol icmp counter name arrived
+        ether saddr ${to} icmpv6 type nd-router-advert counter name arrived
+      }
+    }'`,
+      { in: other },
+    );
+    const ends = { from, to, source: "10.20.0.2", destination: "10.20.0.3" };
+    const ends6 = { from, to, source: "fd20::2", destination: "fd20::3" };
+    // An error about a connection that nobody has, and what is never tracked; the kernel takes off tags of VLAN 0.
+    const untagged = [redirect(ends, "10.20.0.2", ends, 9), routerAdvertisement(ends6, "2001:db8:bad::")];
+    const tags = ["", "81000000", "8100000081000000", "88a8000081000000", "810000008100000081000000"];
+    const frames = tags.flatMap((tag) => untagged.map((frame) => frame.slice(0, MACS) + tag + frame.slice(MACS)));
+    const send = ["ip", "netns", "exec", "one", process.execPath, SENDER, "eth0", ...frames];
+    const sent = async () => expect(await machine.run(send)).toMatchObject({ code: 0 });
+    const arrived = () => machine.sh("nft list counter netdev watch arrived", { in: other });
+    // Otherwise the frames could be wrong, and nothing would be dropped.
+    await machine.sh("nft flush chain netdev patchbay_isolation on_br0");
+    await sent();
+    await untilTrue(arrived, (text) => text.includes(`packets ${frames.length} `));
+    // ADD mends the rules.
+    await net.add(await machine.container("third"));
+    await sent();
+    expect(await ping(machine, one, "10.20.0.1")).toBe(true);
+    expect(await arrived()).toContain(`packets ${frames.length} `);
+  },
+);
 
 test.skipIf(lacks("bridge VLAN filtering"))("VLANs of one bridge are apart", async () => {
   await using machine = await openMachine();
@@ -123,15 +232,35 @@ test("a container reaches itself through a hairpin port", async () => {
   expect(out.name).toBe("out");
 });
 
-test("the bridge keeps its MAC when containers come and go", async () => {
-  await using machine = await openMachine();
-  const net = network(machine, bridge);
-  const macs = [];
-  for (let count = 0; count < 4; count++) {
-    const container = await machine.container();
-    macs.push((await net.add(container)).interfaces[0].mac);
-    if (count % 2 === 1) await net.del(container);
-  }
-  expect(new Set(macs).size).toBe(1);
-  expect((await machine.sh("cat /sys/class/net/br0/address")).trim()).toBe(macs[0]);
-});
+const HIGHEST = "fe:ff:ff:ff:ff:ff";
+const othersBridge =
+  "ip link add br0 type bridge; ip link set br0 up; ip address add 10.20.0.1/24 dev br0; ip -6 address add fd20::1/64 dev br0";
+
+for (
+  const [whose, before] of [
+    ["of ours", ""],
+    [
+      "of others with the gateway's address",
+      `${othersBridge}; ip link add p0 address ${HIGHEST} master br0 type veth`,
+    ],
+    ["of others that lost its last port", `${othersBridge}; ip link add p0 master br0 type veth; ip link del p0`],
+  ] as const
+) {
+  test(`a bridge ${whose} keeps its MAC when containers come and go`, async () => {
+    await using machine = await openMachine();
+    await machine.sh(before);
+    const net = network(machine, bridge);
+    const macs = new Set<string>();
+    const now = async () => (await machine.sh("cat /sys/class/net/br0/address")).trim();
+    for (let count = 0; count < 4; count++) {
+      const container = await machine.container();
+      const { interfaces: [{ mac }, { mac: ofPort }] } = await net.add(container);
+      expect(mac).not.toBe(ofPort);
+      macs.add(mac);
+      if (count % 2 === 1) await net.del(container);
+      macs.add(await now());
+    }
+    for (const container of machine.containers) await net.del(container);
+    expect([...macs.add(await now())]).toEqual(whose.includes("gateway") ? [HIGHEST] : [expect.any(String)]);
+  });
+}

@@ -17,6 +17,13 @@ const open = (machine: Machine, conf: Record<string, unknown> = {}) =>
   network(machine, { type: "firewall", ...conf }, undefined, { own });
 const inZone = (last: number, zone: string) => [[`10.20.0.${last}/32`, zone], [`fd20::${last}/128`, zone]];
 
+/** The bridge that the results name. */
+async function openHost(): Promise<Machine> {
+  const machine = await openMachine();
+  await machine.sh("ip link add br0 type bridge");
+  return machine;
+}
+
 test("where firewalld runs it is told, unless the configuration says otherwise", async () => {
   await using machine = await openMachine();
   const [c1, c2] = [await machine.container(), await machine.container()];
@@ -84,7 +91,7 @@ test("plan asks firewalld for the zone, and tells it nothing", async () => {
 });
 
 test("what firewalld was told is taken back when the kernel refuses the rules beside it", async () => {
-  await using machine = await openMachine();
+  await using machine = await openHost();
   const container = await machine.container();
   await using _bus = await startBus(machine);
   await using firewalld = await startFirewalld(machine);
@@ -153,7 +160,7 @@ test("two DELs at once, of containers with one address, do not leave it to each 
 });
 
 test("an ingress policy is kept by iptables beside firewalld", async () => {
-  await using machine = await openMachine();
+  await using machine = await openHost();
   const c1 = await machine.container();
   await using _bus = await startBus(machine);
   await using firewalld = await startFirewalld(machine);

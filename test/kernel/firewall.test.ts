@@ -33,9 +33,22 @@ async function rules(machine: Machine): Promise<string[]> {
     iptables-save; ip6tables-save
     [ ! -e /proc/net/ip_tables_names ] || iptables-legacy-save
     [ ! -e /proc/net/ip6_tables_names ] || ip6tables-legacy-save
-    nft list ruleset | sed -n '/^table inet/,$p'`);
+    nft list ruleset | sed -n '/^table inet/,/^}/p'`);
   return text.split("\n").map((line) => line.replace(/\[?\b\d+:\d+\]?/, "").replace(/packets \d+ bytes \d+/, ""))
     .filter((line) => line !== "" && !/^(#|\*|COMMIT|:(INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING) )/.test(line));
+}
+
+/** What the reference plugin has, too. */
+async function rulesOfIptables(machine: Machine): Promise<string[]> {
+  const all = await rules(machine), own = all.findIndex((line) => line.startsWith("table inet "));
+  return own < 0 ? all : all.slice(0, own);
+}
+
+/** The bridge that the results name. */
+async function openHost(): Promise<Machine> {
+  const machine = await openMachine();
+  await machine.sh("ip link add br0 type bridge");
+  return machine;
 }
 
 /** What is there for one container's addresses. */
@@ -193,7 +206,7 @@ const inLaterWords = (line: string) =>
 
 for (const ingressPolicy of ["open", "same-bridge"]) {
   test(`iptables, ${ingressPolicy}: the same rules as the reference plugin's; it removes ours, and we its`, async () => {
-    const machines = [await openMachine(), await openMachine()] as const;
+    const machines = [await openHost(), await openHost()] as const;
     const [ours, theirs] = machines;
     const bins = [undefined, GO_PLUGINS];
     const open = (index: number, policy: string) =>
@@ -205,7 +218,7 @@ for (const ingressPolicy of ["open", "same-bridge"]) {
         for (const one of pair) await open(index, ingressPolicy).add(one);
         pairs.push(pair);
       }
-      expect(await rules(ours)).toEqual((await rules(theirs)).map(inLaterWords));
+      expect(await rulesOfIptables(ours)).toEqual((await rules(theirs)).map(inLaterWords));
       // Each by the other's program, which has no record of them.
       const byGo = network(ours, { ...conf, ingressPolicy }, GO_PLUGINS, { own });
       const byUs = network(theirs, { ...conf, ingressPolicy: "open" }, undefined, { own });
@@ -216,7 +229,7 @@ for (const ingressPolicy of ["open", "same-bridge"]) {
         await net.del(pair[1]!, { conf: own(pair[1]!) });
         expect(await rulesOf(machine, 2)).toBe(0);
       }
-      expect(await rules(ours)).toEqual((await rules(theirs)).map(inLaterWords));
+      expect(await rulesOfIptables(ours)).toEqual((await rules(theirs)).map(inLaterWords));
     } finally {
       for (const machine of machines) await machine[Symbol.asyncDispose]();
     }
@@ -224,7 +237,7 @@ for (const ingressPolicy of ["open", "same-bridge"]) {
 }
 
 test("an ADD that fails in the second family says why, and takes back the chains it made in the first", async () => {
-  await using machine = await openMachine();
+  await using machine = await openHost();
   const [c1, c2] = [await machine.container(), await machine.container()];
   await machine.sh(`
     mkdir /run/broken
@@ -280,7 +293,7 @@ test("a container with version 4 alone leaves the tables of version 6 alone", as
 });
 
 test("a policy that is not there any more is missed, and each rule is named", async () => {
-  await using machine = await openMachine();
+  await using machine = await openHost();
   const container = await machine.container();
   const net = network(machine, { ...conf, ingressPolicy: "same-bridge" }, undefined, { own });
   await net.add(container);
@@ -292,6 +305,163 @@ test("a policy that is not there any more is missed, and each rule is named", as
     expect.stringMatching(/^expected iptables rule -A CNI-ISOLATION-STAGE-2 .* -j RETURN not found$/),
     "expected ip6tables rule -A CNI-FORWARD -s fd20::1/128 -j ACCEPT not found",
   ]);
+});
+
+/** By what packets of containers that end in 1 come in, or why that is not known; `ip` makes it. */
+const links: Record<string, { ip: string; interfaces?: string[]; guarded?: string; says?: RegExp }> = {
+  "the bridge that the host has a route to": {
+    ip: "link add br0 up type bridge; address add 10.20.0.254/24 dev br0",
+    guarded: "br0",
+  },
+  "a link upon the bridge": {
+    ip: `link add br0 up type bridge
+      link add br0.7 up type veth peer name p7; link set p7 up master br0; address add 10.20.0.254/24 dev br0.7`,
+    guarded: "br0.7",
+  },
+  "the bridge of a port, where the host has a route elsewhere alone": {
+    ip: `link add br0 up type bridge; link add vc1 master br0 type veth peer name eth0 netns c1
+      link add up0 up type veth peer name p0; link set p0 up
+      address add 192.0.2.1/24 dev up0; route add default via 192.0.2.2`,
+    interfaces: ["vc1"],
+    guarded: "br0",
+  },
+  "the container's own": { ip: "link add vc1 up type veth peer name eth0 netns c1", guarded: "vc1" },
+  "none of the host, which has a default route": {
+    ip: `link add up0 up type veth peer name p0; link set p0 up
+      address add 192.0.2.1/24 dev up0; route add default via 192.0.2.2`,
+    interfaces: [],
+    says: /: no link of this host is known by which packets of 10\.20\.0\.1 and fd20::1 come and go$/,
+  },
+  "one that is part of another": {
+    ip: `link add br0 up type bridge; link add br1 up type bridge
+      link add br0.7 up type veth peer name p7; link set p7 up master br0
+      address add 10.20.0.254/24 dev br0.7; link set br0.7 master br1`,
+    says: /: br0\.7 is part of br1, so packets of 10\.20\.0\.1 and fd20::1 come in by br1$/,
+  },
+  "two at once": {
+    ip: `link add br0 up type bridge
+      link add br0.7 up type veth peer name p7; link set p7 up master br0; address add 10.20.0.254/24 dev br0.7
+      address add fd20::ff/64 dev br0 nodad`,
+    says: /: packets of 10\.20\.0\.1 and fd20::1 come and go by br0\.7 and br0$/,
+  },
+};
+
+test.each(Object.entries(links))("a policy guards the link by which packets come in: %s", async (_, facts) => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await machine.sh("ip -batch -", { stdin: facts.ip.replaceAll(";", "\n") });
+  const { prevResult } = own(container);
+  const outside = facts.interfaces?.map((name) => ({ name })) ?? prevResult.interfaces.slice(0, 2);
+  const changed = { ...prevResult, interfaces: [...outside, prevResult.interfaces[2]] };
+  for (const backend of ["iptables", "nftables"]) {
+    const net = network(machine, { ...conf, backend, ingressPolicy: "isolated" }, undefined, {
+      own: () => ({ prevResult: changed }),
+    });
+    const { code, json } = await net.call("ADD", container);
+    if (facts.guarded === undefined) {
+      expect([code, json.code, json.msg]).toEqual([1, 7, expect.stringMatching(facts.says!)]);
+      expect(json.msg).toStartWith('"ingressPolicy": "isolated" has no effect: ');
+      expect(await machine.sh("nft list ruleset")).toBe("");
+      continue;
+    }
+    expect({ backend, code, msg: json.msg }).toEqual({ backend, code: 0, msg: undefined });
+    const list = await machine.sh("nft list set inet patchbay_firewall guarded");
+    expect(list).toContain(`elements = { "${facts.guarded}" }`);
+    await net.check(container);
+    // Without the ledger it is found again.
+    await machine.sh("rm -r /run/patchbay");
+    await net.check(container);
+    await net.del(container);
+    expect(await machine.sh("nft list tables inet")).toBe("");
+  }
+});
+
+for (const isLinkGone of [false, true]) {
+  test(`rules of iptables for a container's own link go with it, without a ledger, the link ${isLinkGone ? "gone" : "there"}`, async () => {
+    await using machine = await openMachine();
+    const container = await machine.container("c1");
+    for (const { env } of backends.slice(0, 2)) {
+      await machine.sh("ip link add vc1 up type veth peer name eth0 netns c1");
+      const { prevResult } = own(container), ofPair = { ...prevResult, interfaces: prevResult.interfaces.slice(1) };
+      const net = network(machine, { ...conf, backend: "iptables", ingressPolicy: "isolated" }, undefined, {
+        own: () => ({ prevResult: { ...ofPair, ips: ofPair.ips.map((ip) => ({ ...ip, interface: 1 })) } }),
+        env,
+      });
+      await net.add(container);
+      expect((await rules(machine)).filter((line) => line.includes("vc1"))).not.toEqual([]);
+      await machine.sh("rm -r /run/patchbay");
+      if (isLinkGone) await machine.sh("ip link del vc1");
+      await net.del(container);
+      expect((await rules(machine)).filter((line) => line.includes("vc1"))).toEqual([]);
+      if (!isLinkGone) await machine.sh("ip link del vc1");
+    }
+  });
+}
+
+test("GC without ledgers removes the rules of iptables for a container's own link", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  const ofPair = (container: Container) => {
+    const { prevResult } = own(container);
+    return { prevResult: { ...prevResult, interfaces: prevResult.interfaces.slice(1), ips: [] } };
+  };
+  const policy = { ...conf, cniVersion: "1.1.0", backend: "iptables", ingressPolicy: "same-bridge" };
+  const net = network(machine, policy, undefined, { own: ofPair });
+  for (const one of [c1, c2]) {
+    await machine.sh(`ip link add v${one.name} up type veth peer name eth0 netns ${one.name}`);
+    await net.add(one);
+  }
+  await machine.sh("rm -r /run/patchbay");
+  await net.gc([c2]);
+  const left = (await rules(machine)).join("\n");
+  expect(left).not.toMatch(/\bvc1\b/);
+  expect(left).toMatch(/-o vc2 .*-j DROP[^]*elements = \{ "vc2" \}/);
+});
+
+test("a container with version 4 alone is kept apart where there is no ip6tables", async () => {
+  await using machine = await openHost();
+  const container = await machine.container();
+  await machine.sh(`mkdir /run/alone; cd /run/alone; ln -s /usr/sbin/xtables-legacy-multi .
+    for tool in iptables iptables-save iptables-restore; do ln -s xtables-legacy-multi $tool; done`);
+  const { prevResult } = own(container);
+  const bin = patchbayPlugins(), policy = { ...conf, name: "net", backend: "iptables", ingressPolicy: "isolated" };
+  const result = { ...prevResult, ips: prevResult.ips.slice(0, 1) };
+  const must = async (command: string) => {
+    const call = { plugin: "firewall", command, container, conf: { ...policy, prevResult: result } };
+    const alone = ["env", "PATH=/run/alone", `${bin}/firewall`];
+    const { code, stdout } = await machine.run(alone, { stdin: stdinOf(call), env: environmentOf(bin, call) });
+    expect({ command, code, stdout: code === 0 ? "" : stdout }).toEqual({ command, code: 0, stdout: "" });
+  };
+  await must("ADD");
+  await must("CHECK");
+  expect(await machine.sh("iptables-legacy-save")).toContain("-A CNI-ISOLATION-STAGE-2 -o br0 ");
+  // In both families.
+  expect(await machine.sh("nft list set inet patchbay_firewall guarded")).toContain('elements = { "br0" }');
+  await must("DEL");
+  expect(await machine.sh("nft list tables inet")).toBe("");
+});
+
+test("the table of an older release gets what it lacks, and goes with its last element", async () => {
+  await using machine = await openHost();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  const open = (backend: string) =>
+    network(machine, { ...conf, name: backend, backend, ingressPolicy: "isolated" }, undefined, { own });
+  const older = open("nftables"), newer = open("iptables");
+  for (const withNewer of [false, true]) {
+    await older.add(c1);
+    await machine.sh("nft delete map inet patchbay_firewall members");
+    if (withNewer) {
+      await newer.add(c2);
+      await newer.check(c2);
+      await older.check(c1);
+      await older.del(c1);
+      expect(await machine.sh("nft list set inet patchbay_firewall guarded")).toContain('elements = { "br0" }');
+      await newer.del(c2);
+    } else {
+      await older.del(c1);
+    }
+    expect(await machine.sh("nft list tables inet")).toBe("");
+  }
 });
 
 const bridged = (name: string) => ({

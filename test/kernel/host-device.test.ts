@@ -107,6 +107,87 @@ test("without IPAM it is only moved, and up", async () => {
   await expectAllBack(attachment);
 });
 
+/** As an agent of a cloud does: the gateway is outside of the subnet, and what comes from an address has its own table. */
+const provision = `
+ip link set dev5 up
+ip address add 10.30.0.7/24 dev dev5; ip -6 address add fd30::7/64 dev dev5 nodad
+ip -6 address add fd30::8/64 dev dev5 valid_lft 900 preferred_lft 900 nodad
+ip route add 192.0.2.1 dev dev5 proto dhcp scope link src 10.30.0.7
+ip route add default via 192.0.2.1 dev dev5 proto dhcp metric 100
+ip -6 route add default via fd30::1 dev dev5 metric 50; ip -6 route add fd31::/64 via fd30::1 dev dev5 proto ra
+ip route add default via 10.30.0.1 dev dev5 table 77
+ip rule add from 10.30.0.0/24 lookup 77 priority 1000
+ip rule add from 10.30.0.7 fwmark 5 to 10.66.0.0/16 lookup 77 priority 1001
+ip rule add from 10.30.0.7 lookup 78 priority 1002; ip rule add from 10.31.0.0/16 lookup 77 priority 1003
+`;
+
+test("useInterfaceNetwork: the container has the addresses, routes and rules that the device had", async () => {
+  const ipam = { type: "host-local", subnet: "10.77.0.0/24", routes: [{ dst: "10.66.0.0/16" }] };
+  const { machine, net, container, device } = await stage({ useInterfaceNetwork: true, ipam });
+  await using _ = machine;
+  // So the device has another index there.
+  await machine.sh(`ip link add index ${device.ifindex} name other type ifb`, { in: container });
+  await machine.sh("ip address add 192.0.2.1/32 dev far5; ip address add 192.0.2.9/32 dev far5");
+  const moment = await quietMoment(machine);
+  await machine.sh(provision);
+
+  const copied = [{ address: "10.30.0.7/24", interface: 0 }, { address: "fd30::7/64", interface: 0 }];
+  const routes = [
+    { dst: "192.0.2.1/32", table: 254, scope: 253 },
+    { dst: "0.0.0.0/0", gw: "192.0.2.1", priority: 100, table: 254 },
+    { dst: "::/0", gw: "fd30::1", priority: 50, table: 254 },
+    { dst: "0.0.0.0/0", gw: "10.30.0.1", table: 77 },
+  ];
+  const { ips, routes: inResult } = await net.add(container);
+  expect([ips.slice(1), inResult]).toEqual([copied, [{ dst: "10.66.0.0/16" }, ...routes]]);
+  const inside = (command: string) => machine.sh(`ip ${command}`, { in: container });
+  const settings = async () => [await inside("route show table all"), await inside("rule")].join("");
+  const before = await settings();
+  for (
+    const line of [
+      /^192.0.2.1 dev eth0 proto dhcp scope link src 10.30.0.7/m,
+      /^default via 192.0.2.1 dev eth0 proto dhcp metric 100/m,
+      /^default via 10.30.0.1 dev eth0 table 77/m,
+      /^default via fd30::1 dev eth0 metric 50/m,
+      /^1000:\s+from 10.30.0.0\/24 lookup 77/m,
+      /^1001:\s+from 10.30.0.7 to 10.66.0.0\/16 fwmark 0x5 lookup 77/m,
+    ]
+  ) expect(before).toMatch(line);
+  expect(before).not.toMatch(/fd31|fd30::8|lookup 78|10\.31/);
+  expect(await ping(machine, container, "192.0.2.9")).toBe(true);
+
+  await net.check(container);
+  await inside("route del default table 77; ip rule del priority 1001; ip address del 10.30.0.7/24 dev eth0");
+  const { json: { msg } } = await net.call("CHECK", container);
+  for (const missing of ["0.0.0.0/0 via 10.30.0.1", "from 10.30.0.7/32 lookup 77", "addr 10.30.0.7/24"]) {
+    expect(msg).toContain(missing);
+  }
+  await machine.run([PATCHBAY, "repair", "net"]);
+  await net.check(container);
+  await net.del(container);
+  expect(await linkOf(machine, "dev5")).toEqual({ ...device, ifindex: expect.any(Number) });
+  await machine.sh("for each in 1000 1001 1002 1003; do ip rule del priority $each; done");
+  expect(await leftSince(moment, machine, /last_reserved_ip|\.patchbay\.lock/)).toEqual([]);
+});
+
+test("useInterfaceNetwork beside IPAM that gives routes alone, and for a program's device", async () => {
+  const ipam = { type: "static", routes: [{ dst: "10.66.0.0/16", gw: "10.30.0.1" }] };
+  const machine = await openMachine();
+  await using _ = machine;
+  const container = await machine.container(), net = network(machine, { ...conf, ipam });
+  await machine.sh(`${plugIn} ip link set dev5 up; ip address add 10.30.0.7/24 dev dev5`);
+  const change = { conf: { useInterfaceNetwork: true } };
+  const { ips, routes } = await net.add(container, change);
+  expect([ips, routes]).toEqual([[{ address: "10.30.0.7/24", interface: 0 }], ipam.routes]);
+  await net.check(container, change);
+  await net.del(container, change);
+  for (const device of [{ DPDKMode: true }, { device: "", pciBusID: "vfio-pci" }]) {
+    if ("pciBusID" in device) await machine.sh(buses);
+    const refused = await net.call("ADD", container, { conf: { ...change.conf, ...device } });
+    expect(refused.json.msg).toBe("useInterfaceNetwork is not supported for dpdk-bound devices");
+  }
+});
+
 test("names and indexes that are taken in the container are in nobody's way", async () => {
   const attachment = await stage();
   const { machine, net, container, device } = attachment;
@@ -245,6 +326,8 @@ test("a device lent to who has the path since stays there", async () => {
   await machine.sh(`ip netns del c1; until ! ip link show far5; do sleep 0.01; done; ip netns add c1; ${plugIn}`);
   await net.add(container, as("second"));
   await net.del(container, { ...as("first"), env: noNetns });
+  // Of a container that another program attached there once, only the path tells.
+  await net.del(container, as("unrecorded"));
   expect(await linkOf(machine, "eth0", container)).toMatchObject({ address: MAC, flags: ["UP"] });
   await net.del(container, as("second"));
   expect(await linkOf(machine, "dev5")).toMatchObject({ address: MAC });

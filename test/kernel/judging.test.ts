@@ -43,6 +43,11 @@ const refused: { conf: Record<string, unknown> & { type: string }; message: stri
   { conf: { type: "bandwidth", ingressRate: 8000 }, message: "if rate is set, burst must also be set" },
   { conf: hostLocalWith({ rangeStart: "10.2.0.9" }), message: "RangeStart 10.2.0.9 not in network 10.1.0.0/24" },
   { conf: hostLocalWith({ rangeEnd: "10.2.0.9" }), message: "RangeEnd 10.2.0.9 not in network 10.1.0.0/24" },
+  {
+    conf: hostLocalWith({ rangeStart: "10.1.0.255" }),
+    message: "RangeStart 10.1.0.255 is after RangeEnd 10.1.0.254",
+  },
+  { conf: hostLocalWith({ gateway: "10.2.0.1" }), message: "gateway 10.2.0.1 not in network 10.1.0.0/24" },
   { conf: hostLocalWith({ subnet: "10.1.0.1/24" }), message: "Network has host bits set" },
   { conf: hostLocalWith({ subnet: "10.1.0.0/31" }), message: "too small to allocate from" },
   { conf: hostLocalWith({ ranges: [[{ subnet: "10.1.0.0/25" }]] }), message: "range set 0 overlaps with 1" },

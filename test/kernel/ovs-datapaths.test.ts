@@ -68,9 +68,8 @@ describe.each(datapaths)("datapath: %s", (datapath) => {
       const ask =
         `console.log((await import("${import.meta.dir}/../../src/ffi/ethtool.ts")).offloadsTxChecksums("eth0"))`;
       const isOffloaded = await machine.run([process.execPath, "-e", ask], { in: one });
-      const isInProcess = datapath === "process";
-      expect(isOffloaded.stdout.trim()).toBe(String(!isInProcess));
-      expect((await machine.sh("nft list tables")).includes("patchbay_ovs")).toBe(isInProcess);
+      expect(isOffloaded.stdout.trim()).toBe(String(datapath !== "process"));
+      expect(await machine.sh("nft list tables")).toContain("patchbay_ovs");
       await net.check(one);
     },
   );

@@ -7,6 +7,7 @@ import { expect, test } from "bun:test";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
+import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
 const subnet = "10.1.0.0/24";
@@ -36,7 +37,9 @@ interface Row {
   args?: string;
   ifName?: string;
   cniVersion?: string;
-  needs?: "ipvlan links" | "VLAN links";
+  needs?: "ipvlan links" | "VLAN links" | "VRF links";
+  /** It is refused on a kernel that lacks this. */
+  lacking?: "bridge VLAN filtering";
 }
 
 const rows: Row[] = [
@@ -55,7 +58,7 @@ const rows: Row[] = [
   {
     plugins: [bridge(), portmap("nftables")],
     capabilities: { portMappings: [{ hostPort: 1, containerPort: 1 }, { hostPort: 1, containerPort: 2 }] },
-    message: "host port 1/tcp is mapped twice",
+    message: "host port 1/tcp is mapped twice; to 1 and to 2; leave out one of the two",
   },
   { plugins: [bridge(), portmap("nftables")], capabilities: port("x"), message: "portMappings" },
   {
@@ -158,6 +161,14 @@ const rows: Row[] = [
     host: "mount -t tmpfs none /etc; mkdir -p /etc/cni/tuning; echo '^net.ipv4.*$' > /etc/cni/tuning/allowlist.conf",
     message: "somaxconn",
   },
+  ...["", "ip link add br0 type bridge"].flatMap((host): Row[] =>
+    [{ vlan: 5 }, { vlanTrunk: [{ id: 5 }] }].map((vlans) => ({
+      plugins: [bridge(vlans)],
+      host,
+      message: "this kernel has no bridges that filter VLANs (CONFIG_BRIDGE_VLAN_FILTERING)\n",
+      lacking: "bridge VLAN filtering",
+    }))
+  ),
   // What the kernel refuses.
   ...["01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00"].flatMap((mac): Row[] =>
     ([
@@ -240,6 +251,25 @@ const rows: Row[] = [
     message: "firewalld cannot be reached: there is no D-Bus system bus",
     details: '\n  start firewalld, or set "backend" of the plugin firewall to "iptables" or "nftables"\n',
   },
+  ...["isolated", "same-bridge"].flatMap((ingressPolicy) => {
+    const firewall = { type: "firewall", ingressPolicy }, fd00 = "fd00:1::/64";
+    return [
+      {
+        plugins: [bridge({ isGateway: false, ipam: { ...ipam, ranges: [[{ subnet: fd00 }]] } }), firewall],
+        host: `
+          ip link add br0 up type bridge; ip address add 10.1.0.1/24 dev br0
+          ip link add br0.7 up type veth peer name port7; ip link set port7 master br0 up
+          ip route add ${fd00} dev br0.7`,
+        message: "come and go by br0 and br0.7; give the container addresses behind one link",
+      },
+      {
+        plugins: [bridge(), firewall],
+        host: "ip link add red up type vrf table 10; ip link add br0 type bridge; ip link set br0 master red up",
+        message: "br0 is part of red",
+        needs: "VRF links",
+      },
+    ] satisfies Row[];
+  }),
   { plugins: [bridge({ ipam: {} }), { type: "sbr" }], message: "No IP addresses supplied on interface: eth0" },
   { plugins: [{ type: "flannel", subnetFile: "/nosuch" }], message: "/nosuch" },
 ];
@@ -264,9 +294,9 @@ function call(
 }
 
 for (const row of rows) {
-  const { plugins, message, host, inside, other, needs } = row;
+  const { plugins, message, host, inside, other, needs, lacking } = row;
   const title = `${plugins.map(({ type }) => type).join(", ")}: ${message}`;
-  test.skipIf(needs !== undefined && lacks(needs))(title, async () => {
+  test.skipIf(lacks(needs) || (lacking !== undefined && !lacks(lacking)))(title, async () => {
     await using machine = await openMachine();
     const container = await machine.container();
     if (host !== undefined) await machine.sh(host);
@@ -293,19 +323,40 @@ for (const row of rows) {
   });
 }
 
+for (const datapath of ["netdev", "system"]) {
+  const next = [
+    { type: "firewall", ingressPolicy: "isolated" },
+    ...datapath === "netdev" ? [{ type: "bandwidth", egressRate: 8000, egressBurst: 8000 }] : [],
+  ];
+  test.skipIf(datapath === "system" && lacks("Open vSwitch's datapath")).each(next)(
+    `ovs, datapath ${datapath}, $type: has no effect`,
+    async (plugin) => {
+      await using machine = await openMachine();
+      await using ovs = await startOpenVswitch(machine);
+      await ovs.vsctl("add-br", "ovs0", "--", "set", "bridge", "ovs0", `datapath_type=${datapath}`);
+      const container = await machine.container();
+      await configure(machine, { plugins: [{ type: "ovs", bridge: "ovs0", ipam, ...PATIENT }, plugin] });
+      for (const command of ["plan", "add"] as const) {
+        const { code, stdout, stderr } = await call(machine, command, container.netnsPath, {});
+        expect([command, code, stdout + stderr]).toEqual([command, 1, expect.stringContaining(" has no effect")]);
+      }
+    },
+  );
+}
+
 test("what can be added is planned without an obstacle", async () => {
   await using machine = await openMachine();
   const container = await machine.container();
   await machine.sh("ip link add br0 type bridge; ip link add m0 type veth peer name m1; ip link set m0 up");
   for (
     const plugins of [
-      [bridge(), portmap("nftables"), portmap("iptables"), tuning, { type: "sbr" }],
+      [bridge({ isDefaultGateway: true }), portmap("nftables"), portmap("iptables"), tuning, { type: "sbr" }],
       [{ type: "macvlan", master: "m0", mtu: 1400, ipam }],
       [{ type: "host-device", device: "m1" }],
       [{ type: "ptp", ipam }],
       ...["bridge", "ptp"].map((type) => [{
         type,
-        isDefaultGateway: true,
+        ...type === "bridge" ? { isDefaultGateway: true } : {},
         ipMasq: true,
         mtu: 1280,
         ipam: {
@@ -356,7 +407,7 @@ for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH
   test(`iptables in ${form}: add, plan and inspect tell the second holder of a port`, async () => {
     await using machine = await openMachine();
     const [one, two] = [await machine.container(), await machine.container()];
-    await configure(machine, { plugins: [bridge(), portmap("iptables")] });
+    await configure(machine, { plugins: [bridge({ isDefaultGateway: true }), portmap("iptables")] });
     const told = "host port 8080/tcp leads to container one of network net, whose rule comes first: " +
       "that container gets the connections, this one none";
     const inspect = async (id: string) => (await machine.run([PATCHBAY, "inspect", "net", id], { env })).stdout;
@@ -372,7 +423,10 @@ for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH
       expect(await inspect("one")).not.toContain("comes first");
       for (const command of ["check", "del"]) {
         const words = [command, "--config-dir", "/run/net.d", "--container-id", "two", "net", two.netnsPath];
-        expect(await machine.run([PATCHBAY, ...words], { env })).toMatchObject({ code: 0, stderr: "" });
+        const { code, stderr } = await machine.run([PATCHBAY, ...words], { env });
+        expect([what, command, code, stderr.includes(told)]).toEqual(
+          command === "check" && isDead ? [what, command, 1, true] : [what, command, 0, false],
+        );
       }
     }
     // Runtimes ask every network of a container for the same ports.

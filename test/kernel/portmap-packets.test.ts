@@ -1,6 +1,8 @@
 /**
  * Who reaches a mapped port, from where, and from which source address: packets between namespaces, for each backend,
  * without the firewall plugin.
+ *
+ * Longer than 300 lines: all of them are about one town.
  */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
@@ -160,6 +162,60 @@ for (const backend of backends) {
     expect(await service.ask(outside, HOST4, PORT)).toBe("192.0.2.2");
     await machine.sh("iptables -t nat -F KUBE-SERVICES");
     expect(await service.ask(outside, HOST4, PORT)).toBe(undefined);
+  });
+
+  for (const hostIP of ["", "0.0.0.0"]) {
+    test(`${backend}: of 127.0.0.0/8, a port of all addresses ("${hostIP}") takes 127.0.0.1, and the host's resolver has the rest`, async () => {
+      const town = await openTown();
+      await using machine = town.machine;
+      const { server } = town;
+      const mapping = (containerPort: number, at: string) =>
+        ["udp", "tcp"].map((protocol) => ({ hostPort: 53, containerPort, protocol, hostIP: at }));
+      const net = portmap(town, { backend });
+      // As systemd-resolved does, it listens at its own address alone.
+      const program = `
+        for (const hostname of ["127.0.0.53", "127.255.0.1"]) {
+          Bun.listen({ hostname, port: 53, socket: { data() {}, open: (one) => void one.end("the host") } });
+          const answer = (one, _bytes, port, address) => void one.send("the host", port, address);
+          await Bun.udpSocket({ hostname, port: 53, socket: { data: answer } });
+        }
+        console.log("listens")`;
+      const resolver = machine.start([process.execPath, "-e", program]);
+      expect(new TextDecoder().decode((await resolver.stdout.getReader().read()).value)).toBe("listens\n");
+      for (const protocol of ["udp", "tcp"] as const) {
+        await using inside = await serve(machine, server, protocol);
+        // With a port of one address besides, wherever it stands in the list.
+        const mappings = [...mapping(inside.port, hostIP), ...mapping(inside.port, "127.0.0.54")];
+        await net.add(server, { conf: { runtimeConfig: { portMappings: mappings } } });
+        await net.check(server, { conf: { runtimeConfig: { portMappings: mappings } } });
+        const places = ["127.0.0.1", "127.0.0.53", "127.0.0.54", "127.255.0.1", HOST4].map((at) => [at, 53] as const);
+        const mapped = "10.20.0.1", own = "the host";
+        expect(await inside.askAll(undefined, places)).toEqual([mapped, own, mapped, own, HOST4]);
+        expect(await inside.ask(town.outside, HOST4, 53)).toBe("192.0.2.2");
+        await net.del(server);
+        expect(await inside.askAll(undefined, [["127.0.0.53", 53]])).toEqual([own]);
+      }
+      resolver.kill();
+    });
+  }
+
+  test(`${backend}: ::1 stays the host's, whatever address a port is asked for at`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { server, beside } = town, net = portmap(town, { backend });
+    await using own = await serve(machine, undefined, "all");
+    await using inside = await serve(machine, server, "all");
+    expect(await own.ask(undefined, "::1")).toBe("::1");
+    // The host sees a neighbour's address, the container that of the host.
+    for (const [hostIP, seen] of [["", "fd20::1"], ["::", "fd20::1"], ["::1", "fd20::3"]] as const) {
+      const conf = { runtimeConfig: { portMappings: mappingsTo(inside.port, own.port, hostIP) } };
+      await net.add(server, { conf });
+      await net.check(server, { conf });
+      expect([hostIP, await own.ask(undefined, "::1")]).toEqual([hostIP, "::1"]);
+      expect([hostIP, await own.ask(beside, "fd20::1")]).toEqual([hostIP, seen]);
+      await net.del(server, { conf });
+      expect([hostIP, await own.ask(undefined, "::1")]).toEqual([hostIP, "::1"]);
+    }
   });
 
   test(`${backend}: whose connections get the host's address`, async () => {

@@ -105,7 +105,9 @@ test("iptables: the chains that all share are what is left after DEL, as by the 
   const net = portmap(machine, { backend: "iptables" }), reference = portmap(other, {}, GO_PLUGINS);
   await net.add(ours, mappings);
   await reference.add(theirs, mappings);
-  expect(await saved(machine)).toBe(await saved(other));
+  // Those keep ::1, and 127.0.0.0/8 but 127.0.0.1, for the host.
+  const alike = (await saved(machine)).replace(/^-A CNI-DN-.* -d (127\.0\.0\.(1\/32|0\/8)|::1\/128) .*\n/gm, "");
+  expect(alike).toBe(await saved(other));
   const there = await ruleset(machine);
   await net.add(ours, mappings);
   expect(await ruleset(machine)).toBe(there);
@@ -437,7 +439,7 @@ test("iptables, in either form: ADD again with other ports leaves nothing of the
     await net.add(container, { ...mapped(tcp(8080), tcp(8081)), env });
     await net.add(container, { ...mapped(tcp(8081), tcp(8082)), env });
     const rules = await saved();
-    expect([rules.includes("8080"), rules.match(/--dport 808[12] -j DNAT/g)?.length]).toEqual([false, 2]);
+    expect([rules.includes("8080"), rules.match(/--dport 808[12] -j DNAT/g)?.length]).toEqual([false, 4]);
     await net.del(container, { env });
     expect(await saved()).toBe("");
   }

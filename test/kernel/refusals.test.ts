@@ -186,12 +186,14 @@ test("podman's bridge: the same, also one that is there already, and not one tha
   const specs = [{ name: "new", ...spec }, { name: "made", ...spec }, { name: "theirs", ...spec, isManaged: false }];
   const stderr: string[] = [];
   const steps = specs.map((spec) => ({ verb: "apply" as const, kind: "podman-bridge", spec }));
-  expect(await drive(machine, steps, {}, stderr)).toEqual([{ isCreated: true }, {
+  expect(await drive(machine, steps, {}, stderr)).toEqual([{ isCreated: true, mayBeOpen: false }, {
     isCreated: false,
-    given: { gateways: [], up: true, vlanFiltering: false },
+    mayBeOpen: true,
+    given: { gateways: [], notForwarding: [], up: true, vlanFiltering: false },
   }, {
     isCreated: false,
-    given: { gateways: [], up: false, vlanFiltering: false },
+    mayBeOpen: true,
+    given: { gateways: [], notForwarding: [], up: false, vlanFiltering: false },
   }]);
   expect(stderr.join("")).toContain(toldOf("new", 1));
   expect(stderr.join("")).toContain(toldOf("made", 1));

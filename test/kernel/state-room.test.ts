@@ -1,4 +1,4 @@
-/** STATUS and `plan` fail when ADD could write no ledger, with ADD's reason, and change nothing. */
+/** `status`, `plan` and `networks` fail when ADD could write no ledger, lease or result, with its reason; they change nothing. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,8 @@ import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 let machine: Machine, directory: string;
 const portmap = { type: "portmap", capabilities: { portMappings: true } };
-const bridge = { type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } };
+const ipam = { type: "host-local", subnet: "10.9.0.0/24", routes: [{ dst: "0.0.0.0/0" }] };
+const bridge = { type: "bridge", bridge: "br0", ipam };
 beforeAll(async () => {
   machine = await openMachine();
   directory = mkdtempSync(`${tmpdir()}/room-`);
@@ -58,6 +59,49 @@ test.each(ways)("a state directory that %s", async (_, prepare, reason) => {
   expect((await statusOf(bridge)).json).toMatchObject({ code: 50 });
   expect(await patchbay("add", "n", "web")).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) });
   await machine.sh(undo);
+});
+
+const LEASES = "/var/lib/cni/networks", RESULTS = "/var/lib/cni/results";
+const full = (path: string) => `mount -t tmpfs -o size=4k,mode=700 none ${path}; echo >${path}/.x`;
+test.each([
+  [
+    "leases, full",
+    LEASES,
+    full(LEASES),
+    `/n; write ${LEASES}: no space left`,
+    "no space left on device\n  make room: ",
+  ],
+  ["leases, read-only", LEASES, `mount -t tmpfs -o ro none ${LEASES}`, "read-only file system", "must be writable"],
+  [
+    "results, full",
+    RESULTS,
+    full(RESULTS),
+    `; write ${RESULTS}: no space left`,
+    "no space left on device\n  make room: ",
+  ],
+  ["results, untrusted", RESULTS, `chmod 777 ${RESULTS}`, `${RESULTS} is not trusted`, "chmod o-w"],
+])("a store of %s", async (_, path, prepare, reason, step) => {
+  await machine.sh(`mkdir -p -m 700 ${path}; ${prepare}`);
+  const env = { NETCONFPATH: directory };
+  const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env });
+  for (const words of [["status", "n"], ["status"], ["plan", "n", "web"], ["networks"]]) {
+    const { code, stdout, stderr } = await patchbay(...words), said = stdout + stderr;
+    expect([words, code, said.split(reason).length - 1, said.includes(step)]).toEqual([words, 1, 1, true]);
+  }
+  const { code, stderr } = await patchbay("add", "n", "web");
+  expect([code, stderr]).toEqual([1, expect.stringContaining(step)]);
+  expect(stderr.match(/not trusted/g)?.length ?? 1).toBe(1);
+  await machine.sh(`umount ${path} || true; rm -rf ${path}`);
+});
+
+test("results may be a mount of their own", async () => {
+  await machine.sh(`mkdir -p ${RESULTS}; mount -t tmpfs -o mode=700 none ${RESULTS}`);
+  const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
+  expect(await patchbay("status", "n")).toMatchObject({ code: 0 });
+  expect(await patchbay("add", "n", "web")).toMatchObject({ code: 0, stderr: "" });
+  expect(await machine.sh(`ls -A ${RESULTS}`)).toMatch(/^n-cnitool-\w+-eth0\n$/);
+  expect(await patchbay("del", "n", "web")).toMatchObject({ code: 0 });
+  expect(await machine.sh(`ls -A ${RESULTS}; umount ${RESULTS}`)).toBe("");
 });
 
 test("one that is not there yet is not made, and another below it neither", async () => {

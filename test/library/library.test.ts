@@ -23,9 +23,12 @@ test("every function, with what it does in the kernel", async () => {
     file: `${CONFIGURATIONS}/net.conflist`,
     name: "net",
     cniVersion: "1.0.0",
+    state: "ok",
     plugins: ["bridge+host-local", "portmap"],
     pools: [expect.objectContaining({ subnets: ["10.1.0.0/24"], leased: 0 })],
+    fixedAddresses: [],
     problems: [],
+    differences: [],
     warnings: [],
   }]);
   const network = await library.must("network", "net");

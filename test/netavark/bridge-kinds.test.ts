@@ -29,7 +29,9 @@ test.skipIf(lacks("bridge VLAN filtering"))("two VLANs of one bridge do not meet
   expect(await ping(machine, one, "10.88.0.12")).toBe(true);
   expect((await machine.run(["ping", "-nc1", "-W1", "10.88.0.11"], { in: three })).code).not.toBe(0);
   expect(JSON.parse(await machine.sh("ip -j -d link show podman8"))[0].linkinfo.info_data.vlan_filtering).toBe(1);
-  expect(await machine.sh("bridge vlan show dev veth0")).toContain("5 PVID Egress Untagged");
+  expect(JSON.parse(await machine.sh("bridge -j vlan show dev veth0"))[0].vlans).toEqual([
+    { vlan: 5, flags: ["PVID", "Egress Untagged"] },
+  ]);
   for (
     const [container, input] of [[one, inVlan("5", "five", 1)], [two, inVlan("5", "five", 2)], [
       three,
@@ -78,7 +80,9 @@ test("a managed bridge that is there gets what it lacks; inspect tells and repai
   await using machine = await openMachine();
   const network = bridgeNetwork(8), input = containerIn([{ network }]);
   const refused = containerIn([{ network, attachment: { static_mac: "00:00:00:00:00:00" } }]);
-  await machine.sh("ip link add podman8 type bridge");
+  await machine.sh(
+    "ip link add podman8 type bridge; sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+  );
   const bridge = () => machine.sh("ip -br addr show podman8; ip -br link show podman8 | grep -c '[<,]UP' || true");
   const bare = await bridge(), failing = await machine.container("failing");
   expect(bare).toMatch(/^podman8\s+DOWN\s*\n0\n$/);
@@ -142,6 +146,29 @@ test("isolation: who reaches whom between two networks, and published ports alwa
     expect([from, to, (await server.ask(asking, "10.88.0.12", 80)) !== undefined]).toEqual([from, to, reaches]);
     expect(await server.ask(asking, "10.87.0.1", 8080)).toBeDefined();
   }
+});
+
+test("isolation goes by the bridges' own names, also where the networks have alternative ones", async () => {
+  await using machine = await openMachine();
+  await machine.sh(`
+    sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+    for n in 7 8; do ip link add br$n type bridge; ip link property add dev br$n altname podman$n; done`);
+  const rules = async () => (await machine.sh("nft list table inet netavark")).match(/ifname "\w+"/g) ?? [];
+  const inputs = [7, 8].map((n) =>
+    containerIn([{ network: bridgeNetwork(n, { options: { isolate: n === 7 ? "true" : "strict" } }) }], n)
+  );
+  const [asking, serving] = [
+    await attached(machine, "one", inputs[0]!),
+    await attached(machine, "two", inputs[1]!),
+  ];
+  expect(await rules()).toContain('ifname "br7"');
+  for (const address of ["10.88.0.18", "fd00:8::18"]) expect(await ping(machine, asking, address)).toBe(false);
+  expect(await ping(machine, asking, "10.88.0.1")).toBe(true);
+  expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
+  for (const [container, input] of [[asking, inputs[0]], [serving, inputs[1]]] as const) {
+    expect(await attach(machine, "teardown", container, input!)).toMatchObject({ code: 0, stderr: "" });
+  }
+  expect(await rules()).toEqual([]);
 });
 
 test("an internal network: neither a way out nor rules", async () => {

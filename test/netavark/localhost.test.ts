@@ -127,6 +127,22 @@ test("a bridge that was found open is guarded for who comes, and serves who was 
   expect(await held(machine)).toEqual({ isOpen: "gone", users: undefined });
 });
 
+test("a read-only /proc/sys that is right already does, and a new bridge that is open there is guarded", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container(), input = containerIn([{ network: bridgeNetwork(8) }], 1);
+  const inside = "net.ipv6.conf.default.keep_addr_on_down=1 net.ipv6.conf.default.disable_ipv6=0";
+  await machine.sh(`sysctl -qw net.ipv6.conf.lo.disable_ipv6=0 ${inside}`, { in: container });
+  await machine.sh(`cd /proc/sys/net; echo 1 | tee ipv4/ip_forward ipv6/conf/all/forwarding
+    echo 2 > ipv4/conf/default/rp_filter; echo 0 > ipv6/conf/default/accept_dad
+    echo 0 > ipv4/conf/default/accept_redirects; echo 1 > ipv4/conf/default/route_localnet
+    cd /; mount -t proc -o ro proc /proc`);
+  await succeed(machine, "setup", container, input);
+  expect(await held(machine)).toEqual({ isOpen: "1", users: [1] });
+  expect((await machine.run([PATCHBAY, "inspect", "net8"])).code).toBe(0);
+  await succeed(machine, "teardown", container, input);
+  expect(await held(machine)).toEqual({ isOpen: "gone", users: undefined });
+});
+
 test("what somebody flushed comes back by repair and by the reload", async () => {
   await using machine = await openMachine();
   const container = await machine.container();

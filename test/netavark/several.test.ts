@@ -74,7 +74,7 @@ test.each([["first", 0], ["last", 1]])(
     expect(await routesIn(machine, container)).toEqual(both);
     expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
     expect(await machine.sh(`${PATCHBAY} inspect --brief`)).toMatch(
-      /^container .*\n(\S+ +\S+ +\S+ +eth[01] +10\.8[78]\.\S+ fd00:[78]::\S+ +ok\n){2}\n2 attachments: 2 ok\n$/,
+      /^2 attachments: 2 ok\n\ncontainer .*\n(\S+ +\S+ +\S+ +eth[01] +10\.8[78]\.\S+ fd00:[78]::\S+ +- +ok\n){2}$/,
     );
 
     // Each link's own route is looked for, not one like it.

@@ -7,6 +7,7 @@ import { endCall, LeftToCaller, takeCall } from "../../src/ffi/calls.ts";
 import { closeFile } from "../../src/ffi/files.ts";
 import { listenAt, listenOn } from "../../src/ffi/socket/unix.ts";
 import { NoDatabase, OvsdbConnection, Refused } from "../../src/ovsdb/connection.ts";
+import { Documents } from "../../src/ovsdb/documents.ts";
 import type { Script } from "./scripted-server.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-ovsdb-"));
@@ -133,6 +134,35 @@ test("each question has as long as the first", async () => {
     return atTime(performance.now() + 60_000, () => ask(database));
   });
   expect(outcome).toEqual([{ name: "ovs0" }]);
+});
+
+test("all questions of a verb have as long together as one, over all connections", async () => {
+  let now = 0;
+  const clock = spyOn(performance, "now").mockImplementation(() => now), add = Documents.prototype.add;
+  const receiving = spyOn(Documents.prototype, "add").mockImplementation(function (this: Documents, bytes) {
+    now += 4000;
+    return add.call(this, bytes);
+  });
+  const answered: unknown[] = [];
+  try {
+    const { outcome } = await withServer([rows, rows, rows, rows], (first) => {
+      for (let count = 0; count < 2; count++) answered.push(ask(first));
+      const second = OvsdbConnection.open(join(directory, String(servers)));
+      try {
+        for (;;) answered.push(ask(second));
+      } finally {
+        second.close();
+      }
+    });
+    expect(answered.length).toBe(3);
+    expect((outcome as Error).message).toContain("does not answer within 10 s");
+    // What is open is over, and what would be opened is not.
+    expect(() => OvsdbConnection.open(join(directory, String(servers)))).toThrow("does not answer within 10 s");
+  } finally {
+    receiving.mockRestore();
+    clock.mockRestore();
+    endCall();
+  }
 });
 
 test("an update of another form has nothing in it", async () => {

@@ -1,4 +1,6 @@
 /** The attachments of stories.test.ts: plugins with configurations, and the results that they restate. */
+import type { Host } from "../../src/contract/host.ts";
+import { fakeHost } from "../support/fake-host.ts";
 import { tell } from "../support/story.ts";
 
 const host = [
@@ -24,7 +26,7 @@ const capability = { runtimeConfig: { mac: "02:00:00:00:00:0a" } };
 const args = { args: { cni: { mac: "02:00:00:00:00:0b" } } };
 const cniArgs = "IgnoreUnknown=1;MAC=02:00:00:00:00:0c";
 
-type Case = [type: string, written: Record<string, unknown>, cniArgs?: string];
+type Case = [type: string, written: Record<string, unknown>, cniArgs?: string, host?: Host];
 
 const bridges: Case[] = [
   ["bridge", { prevResult }],
@@ -81,6 +83,7 @@ const links: Case[] = [
   ["loopback", { prevResult }],
   ["host-device", { ...lease, device: "d0" }],
   ["host-device", { prevResult, hwaddr: "02:00:00:00:00:0e" }],
+  ["host-device", { prevResult, device: "d0", useInterfaceNetwork: true }],
   ["host-device", { ...lease, device: "d0", runtimeConfig: { deviceID: "0000:00:1f.6" } }],
 ];
 
@@ -106,8 +109,13 @@ const chained: Case[] = [
   ["portmap", { ...mapped(web), ...only(alsoNowhere, { ...v4, interface: 3 }) }],
   ["portmap", { ...mapped(web), ...only({ ...v4, interface: 2 }, { ...v4, interface: 0 }) }],
   ["firewall", { prevResult, backend: "nftables" }],
-  ["firewall", { ...only(v4, v4, v6), backend: "iptables", ingressPolicy: "same-bridge" }],
-  ["firewall", { prevResult, backend: "nftables", ingressPolicy: "isolated", iptablesAdminChainName: "MINE" }],
+  ["firewall", { ...only(v4, v4, v6), backend: "iptables", ingressPolicy: "same-bridge" }, "", fakeHost([])],
+  [
+    "firewall",
+    { prevResult, backend: "nftables", ingressPolicy: "isolated", iptablesAdminChainName: "MINE" },
+    "",
+    fakeHost([]),
+  ],
   ["firewall", { ...only(v4), backend: "nftables" }],
   ["firewall", { ...only(), backend: "firewalld", firewalldZone: "public", ingressPolicy: "open" }],
   ["firewall", { backend: "nftables" }],
@@ -139,12 +147,12 @@ const chained: Case[] = [
 ];
 
 const told = (purpose: "check" | "undo", cases: Case[]) =>
-  cases.map(([type, written, args]) => {
+  cases.map(([type, written, args, host]) => {
     const { prevResult: given, ...conf } = written;
-    const marks = [JSON.stringify(conf), ...args === undefined ? [] : [args], ...describeResult(given)];
+    const marks = [JSON.stringify(conf), ...args ? [args] : [], ...describeResult(given)];
     const title = `${purpose} ${type} ${marks.join(" ")}`;
     const text = () => {
-      const { list, result } = tell(type, purpose, written, args);
+      const { list, result } = tell(type, purpose, written, args, host);
       const lines = list.map(([kind, spec]) => `${kind} ${JSON.stringify(spec)}`);
       const isPassedOn = JSON.stringify(result) === JSON.stringify(given);
       return [title, ...lines, isPassedOn ? "result: prevResult" : `result ${JSON.stringify(result)}`].join("\n");

@@ -8,6 +8,7 @@ import { cp } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { makeLinksPackage, makeProgramPackage } from "../../release/debian-packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
+import { root } from "../support/documents.ts";
 import { EngineMachine, PAGE, PLUGINS } from "../support/engines/engine-machine.ts";
 import { Kubelet } from "../support/engines/kubelet.ts";
 import { Podman } from "../support/engines/podman.ts";
@@ -54,6 +55,12 @@ test("lintian finds nothing", () => {
   const env = { ...process.env, TMPDIR: dirname(dirname(packages.newer[0])) };
   const said = Bun.spawnSync(["lintian", "--allow-root", "--fail-on=error,warning", ...packages.newer], { env });
   expect([said.stdout.toString(), said.exitCode]).toEqual(["", 0]);
+});
+
+test("editors find the schema where docs/editors.md has it", async () => {
+  const [, path] = /"url": "file:\/\/([^"]+)"/.exec(await Bun.file(`${root}/docs/editors.md`).text())!;
+  const contents = Bun.spawnSync(["dpkg-deb", "--contents", packages.newer[0]]).stdout.toString();
+  expect(contents).toContain(` .${path}\n`);
 });
 
 describe("in the place of Go's plugins", () => {
@@ -186,6 +193,7 @@ test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/c
   await install(machine, program, opt);
   await machine.sh("dpkg --install /run/kubelet.deb");
   expect(await machine.sh("CNI_COMMAND=VERSION /opt/cni/bin/bridge </dev/null")).toContain('"1.1.0"');
+  expect(await machine.sh("/usr/lib/patchbay/netavark --version")).toStartWith("netavark 2.");
   expect(await machine.sh("readlink -f /opt/cni/bin/*")).toBe(
     "/usr/lib/patchbay/patchbay\n".repeat(pluginNames.length),
   );

@@ -80,11 +80,11 @@ test("what the packages say of themselves", () => {
   const [program, links, opt] = packages.newer;
   expect(query(links, "--provides")).toEqual([
     "container-network-stack = 1",
-    "containernetworking-plugins = 1.9.1",
+    "containernetworking-plugins = 1.10.0",
     `patchbay-cni = ${NEWER}-1`,
   ]);
   expect(query(links, "--conflicts")).toEqual(["containernetworking-plugins"]);
-  expect(query(opt, "--provides")).toContain("kubernetes-cni = 1.9.1");
+  expect(query(opt, "--provides")).toContain("kubernetes-cni = 1.10.0");
   expect(query(program, "--requires")).toContain("glibc >= 2.17");
   expect(query(program, "--queryformat", "%{ARCH} %{BUILDHOST}")).toEqual(["x86_64 localhost"]);
 });

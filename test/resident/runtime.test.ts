@@ -12,7 +12,7 @@ import { openResident, traceOf, untilServed } from "../support/served.ts";
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const CONFIGS = "/run/networks";
-const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const ipam = { type: "host-local", subnet: "10.1.0.0/24", routes: [{ dst: "0.0.0.0/0" }] };
 const formerIpam = { type: "host-local", subnet: "10.2.0.0/24" };
 
 async function writeNetwork(machine: Machine, name: string, plugins: unknown[]) {
@@ -23,7 +23,7 @@ async function writeNetwork(machine: Machine, name: string, plugins: unknown[]) 
 test("the runtime's commands are served, and what they may wait for is left to them", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  const plugins = [{ type: "bridge", isGateway: true, ipMasq: true, ipam }, {
+  const plugins = [{ type: "bridge", isDefaultGateway: true, ipMasq: true, ipam }, {
     type: "portmap",
     capabilities: { portMappings: true },
   }];

@@ -71,6 +71,40 @@ test("a record without the optional members is read, as older libraries write it
   expect(readCache(directory, record())).toEqual({ state: "present", record: record(bare) });
 });
 
+/** As cnitool of these versions wrote them, with plugins of 1.1.1; those between them write the same. */
+const conf = (version: string, name: string) =>
+  Buffer.from(`{"cniVersion":"${version}","name":"${name}","plugins":[{"type":"ptp"}]}`).toString("base64");
+const head = (version: string, name: string, id: string) =>
+  `{"kind":"cniCacheV1","containerId":"cnitool-${id}","config":"${
+    conf(version, name)
+  }","ifName":"eth0","networkName":"${name}",`;
+const ofLinks =
+  '"result":{"cniVersion":"0.4.0","dns":{},"interfaces":[{"mac":"32:78:81:d4:d5:94","name":"veth38da1c3e"},' +
+  '{"mac":"06:09:19:82:6f:25","name":"eth0","sandbox":"/var/run/netns/c1"}],' +
+  '"ips":[{"address":"10.1.0.2/24","gateway":"10.1.0.1","interface":1,"version":"4"}]}}';
+const ofAddresses = '"result":{"cniVersion":"0.2.0","dns":{},"ip4":{"gateway":"10.2.0.1","ip":"10.2.0.2/24"}}}';
+test.each([
+  [
+    "libcni 0.8.1 has it in the result",
+    `${head("0.4.0", "net", "357cc6fe9c6932998a39")}${ofLinks}`,
+    "/var/run/netns/c1",
+  ],
+  [
+    "libcni 0.8.1 has none where the result names no links",
+    `${head("0.2.0", "old", "68494c1f459c6475e488")}${ofAddresses}`,
+    "",
+  ],
+  [
+    "libcni 1.3.0 has it beside the result",
+    `${head("0.2.0", "old", "68494c1f459c6475e488")}"netns":"/var/run/netns/c2",${ofAddresses}`,
+    "/var/run/netns/c2",
+  ],
+])("the namespace's path: %s", (_, text, netnsPath) => {
+  const { networkName, containerId } = JSON.parse(text);
+  put(`${networkName}-${containerId}-eth0`, text);
+  expect(listCache(directory)).toMatchObject([{ network: networkName, containerId, netnsPath }]);
+});
+
 test("the record of another attachment with the same file name is ignored, and not removed", () => {
   const one = record({ network: "a", containerId: "b-c" }), other = record({ network: "a-b", containerId: "c" });
   expect(cachePath(directory, one)).toBe(cachePath(directory, other));

@@ -143,7 +143,7 @@ test("a record that cannot be used is told, and does not outlive a DEL that fail
 test("STATUS refuses a chain that begins with a plugin that needs an earlier one, and no other", () => {
   plugins["b"] = pluginOf([], { name: "b", missingPrevResult: "must be chained" });
   expect(failure(() => networkStatus(runtime, networkOf(["b", "a"])))).toBe(
-    "must be chained; there is no prevResult",
+    'must be chained; there is no prevResult; in a list, it stands behind the plugin that makes the interface, such as "bridge"',
   );
   expect(failure(() => networkStatus(runtime, networkOf(["a", "b"])))).toBe("");
 });

@@ -316,7 +316,8 @@ describe("Go's plugins and ours in one network", () => {
         const [type, make] = path.split("=");
         symlinkSync(`${make === "go" ? GO_PLUGINS : patchbayPlugins()}/${type}`, `${bin}/${type}`);
       }
-      network("mixed", [{ ...bridge, bridge: "br1" }], "1.0.0");
+      const ipam = { ...bridge.ipam, ranges: [[{ subnet: "10.19.0.0/24" }]] };
+      network("mixed", [{ ...bridge, bridge: "br1", ipam }], "1.0.0");
       const container = await newContainer();
       const env = { CNI_PATH: bin };
       const added = await patchbay(["add", "mixed", container.netnsPath], env);

@@ -24,6 +24,8 @@ export interface Confinement {
   refused?: readonly (keyof typeof numbers)[];
   /** With this errno; EPERM without it. */
   errno?: "EPERM" | "ENOSYS";
+  /** As a kernel without netfilter: it has no such sockets. */
+  lacksNetfilter?: true;
   /** As MemoryDenyWriteExecute=yes of systemd before 254 does it, or as the kernel itself, since Linux 6.3. */
   writeOrExecute?: "by a filter" | "by the kernel";
 }
@@ -34,6 +36,9 @@ export function confined(confinement: Confinement): string[] {
 
 // linux/prctl.h
 const PR_SET_SECCOMP = 22, PR_SET_NO_NEW_PRIVS = 38, PR_SET_MDWE = 65, PR_MDWE_REFUSE_EXEC_GAIN = 1;
+
+// linux/netlink.h: no protocol that is used here has all bits of it.
+const NETLINK_NETFILTER = 12;
 
 const libc = () =>
   dlopen("libc.so.6", {
@@ -49,9 +54,13 @@ export function hasMdwe(): boolean {
 
 if (import.meta.main) confine(JSON.parse(process.argv[2]!) as Confinement, process.argv.slice(3));
 
-function confine({ refused = [], errno = "EPERM", writeOrExecute }: Confinement, command: string[]): never {
+function confine(
+  { refused = [], errno = "EPERM", lacksNetfilter, writeOrExecute }: Confinement,
+  command: string[],
+): never {
   const { prctl, execv } = libc(), code = constants.errno[errno];
   const rules = refused.map((name) => refusing(numberOf(name), code));
+  if (lacksNetfilter) rules.push(refusing(numberOf("socket"), constants.errno.EPROTONOSUPPORT, NETLINK_NETFILTER));
   if (writeOrExecute === "by a filter") {
     rules.push(refusing(numberOf("mmap"), code, 6), refusing(numberOf("mprotect"), code, 4));
   }

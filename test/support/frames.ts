@@ -2,7 +2,7 @@
 import { parseAddress } from "../../src/net/address.ts";
 import { parseMac } from "../../src/net/mac.ts";
 
-const TCP = 6, UDP = 17, ICMP = 1, ICMP6 = 58, IPV4_TYPE = 0x0800, IPV6_TYPE = 0x86dd;
+const TCP = 6, UDP = 17, SCTP = 132, ICMP = 1, ICMP6 = 58, IPV4_TYPE = 0x0800, IPV6_TYPE = 0x86dd;
 const SYN = 0x02, HOP_LIMIT = 255, LIFETIME_SECONDS = 1800;
 
 export interface Ends {
@@ -23,6 +23,16 @@ export function datagram(ends: Ends, sourcePort: number, port: number, message =
 export function connecting(ends: Ends, sourcePort: number, port: number): string {
   const sequence = [0, 0, 0, 1, 0, 0, 0, 0], header = [5 << 4, SYN, 0xff, 0xff, 0, 0, 0, 0];
   return packet(ends, TCP, Uint8Array.of(...u16(sourcePort), ...u16(port), ...sequence, ...header), 16);
+}
+
+/** The first chunk of an association, without the checksum: routers do not look at that. See RFC 9260. */
+export function associating(ends: Ends, sourcePort: number, port: number): string {
+  const chunk = [1, 0, ...u16(20), ...u32(1), ...u32(0xffff), ...u16(1), ...u16(1), ...u32(1)];
+  const header = Uint8Array.of(...u16(sourcePort), ...u16(port), ...u32(0), ...u32(0), ...chunk);
+  const isV4 = parseAddress(ends.source)!.length === 4;
+  return isV4
+    ? frame(ends.to, ends.from, IPV4_TYPE, ipv4(ends, SCTP, header))
+    : frame(ends.to, ends.from, IPV6_TYPE, ipv6(ends, SCTP, header));
 }
 
 /** RFC 4861 section 4.2: a router for everything, with a prefix for addresses (4.6.2) and a route (RFC 4191). */

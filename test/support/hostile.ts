@@ -9,7 +9,7 @@ import { type Container, type Machine, openMachine } from "./machine.ts";
 import { untilTrue } from "./until-true.ts";
 import { serve } from "./traffic.ts";
 
-const SENDER = `${process.execPath} ${resolve(import.meta.dir, "send-frame.ts")}`;
+export const SENDER = `${process.execPath} ${resolve(import.meta.dir, "send-frame.ts")}`;
 /** The host towards the world, its router there, and a neighbour of the router's. */
 const HOST = "192.0.2.1", ROUTER = "192.0.2.254", OTHER_ROUTER = "192.0.2.77", FAR = "198.51.100.7";
 const STRANGER = "203.0.113.9", HOST6 = "fd99::1", ROUTER6 = "fe80::254", FAR6 = "2001:db8:f::7";
@@ -36,6 +36,20 @@ export interface Fates {
   /** Whoever asks on the network may be answered by any container of it; the host does not ask. */
   dhcpAnswer: Fate;
 }
+
+/** A host that believes nothing of it. */
+export const NOTHING_BELIEVED: Fates = {
+  advertisement: "refused",
+  redirect: "refused",
+  redirect6: "refused",
+  connectingToLoopback: "refused",
+  datagramToLoopback: "refused",
+  toLoopback6: "refused",
+  fromLoopback: "refused",
+  fromHost: "refused",
+  fromStranger: "arrives",
+  dhcpAnswer: "arrives",
+};
 
 export interface HostileNetwork {
   bad: Container;
@@ -66,7 +80,7 @@ export async function connections(machine: Machine, { bad, gateway }: HostileNet
   await machine.sh(`
     ip netns exec bad sysctl -qw net.ipv4.conf.eth0.route_localnet=1
     ip -n bad route flush table local root 127.0.0.0/8
-    ip -n bad route add 127.0.0.1 via ${gateway} dev eth0 onlink`);
+    ip -n bad route replace 127.0.0.1 via ${gateway} dev eth0 onlink`);
   const [loopback, [forAll, asLoopback, forHost], fromHost] = await Promise.all([
     own.ask(bad, "127.0.0.1"),
     server.askAll(bad, [[gateway, 8080], ["127.0.0.1", 8081], [gateway, 8081]]),
@@ -75,11 +89,8 @@ export async function connections(machine: Machine, { bad, gateway }: HostileNet
   return { loopback, forAll, asLoopback, forHost, fromHost };
 }
 
-/** A host with a way into the world, and counters of what reaches its programs from elsewhere. */
-export async function openWorld(): Promise<Machine> {
-  const machine = await openMachine();
-  await machine.container("world");
-  const watching = `nft -f - <<END
+/** Counts what reaches programs of the host. */
+export const watching = `nft -f - <<END
       table inet watch {
         counter connectingToLoopback { }
         counter datagramToLoopback { }
@@ -101,6 +112,11 @@ export async function openWorld(): Promise<Machine> {
         }
       }
 END`;
+
+/** A host with a way into the world, and counters of what reaches its programs from elsewhere. */
+export async function openWorld(): Promise<Machine> {
+  const machine = await openMachine();
+  await machine.container("world");
   await machine.sh(`
     sysctl -qw net.ipv6.conf.default.accept_dad=0
     ip link add up0 type veth peer name eth0 netns world
@@ -130,7 +146,7 @@ export async function fatesIn(machine: Machine, { bad, link, address }: HostileN
   await using tcp = await serve(machine, undefined, "tcp");
   const before = await routesOf(machine), onLink = { source: own, destination: "127.0.0.1" };
   const everybody = { source: "fe80::bad", destination: "ff02::1" };
-  await machine.sh(`ip netns exec bad ${SENDER} eth0 ${
+  await machine.sh(`ip netns exec ${bad.name} ${SENDER} eth0 ${
     [
       frames.routerAdvertisement({ ...at, ...everybody, to: frames.ALL_NODES }, "2001:db8:bad::"),
       frames.redirect(
@@ -192,6 +208,6 @@ async function routesOf(machine: Machine): Promise<string[]> {
     .sort();
 }
 
-async function macOf(machine: Machine, link: string, inside?: Container): Promise<string> {
+export async function macOf(machine: Machine, link: string, inside?: Container): Promise<string> {
   return JSON.parse(await machine.sh(`ip -j link show ${link}`, { in: inside }))[0].address;
 }

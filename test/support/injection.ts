@@ -123,8 +123,14 @@ export async function failAt(
 const alone = (call: Call): Call => ({ ...call, env: { ...call.env, PATCHBAY_RESIDENT: "off" } });
 
 /** Delays every one of these calls, so that another process can act before it. */
-export async function lateWith(machine: Machine, bin: string, call: Call, syscall: string): Promise<Injected> {
-  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:delay_enter=${LATE_US}`];
+export async function lateWith(
+  machine: Machine,
+  bin: string,
+  call: Call,
+  syscall: string,
+  lateUs = LATE_US,
+): Promise<Injected> {
+  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:delay_enter=${lateUs}`];
   // A worker would have the other process wait for its turn.
   const run = await traced({ ...machine, resident: undefined }, bin, alone(call), inject);
   return { ...run, hit: run.trace.includes("(DELAYED)") };

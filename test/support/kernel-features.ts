@@ -14,6 +14,8 @@ const probes = {
   "VLAN links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type vlan id 5",
   "macvlan links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type macvlan",
   "ipvlan links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type ipvlan",
+  "VXLAN links": "ip link add probe type vxlan id 5 dstport 4789",
+  "xfrm links": "ip link add probe type xfrm if_id 5",
   // Only the tests' virtual machine has network cards to give away; see test/vm/machine.ts.
   "network cards to spare": "grep -q ' tree=' /proc/cmdline",
   "VRF links": "ip link add probe type vrf table 10",

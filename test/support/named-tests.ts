@@ -30,12 +30,12 @@ export function isTitleIn({ file, title }: NamedTest): boolean {
 }
 
 export function titlesIn(source: string): RegExp[] {
-  const literals = source.matchAll(/"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`/g);
+  const literals = source.matchAll(/"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\[^])*)`/g);
   return [...literals].map(([, double, single, back]) => unescaped(double ?? single ?? back ?? ""))
     .filter((title) => title.search(PLACE) < 0 || title.replace(PLACE, "").length >= LEAST)
     .map((title) => new RegExp(`^${title.split(PLACE).map((part) => RegExp.escape(part)).join(".+")}$`));
 }
 
 function unescaped(literal: string): string {
-  return literal.replace(/\\(.)/g, "$1");
+  return literal.replace(/\\([^])/g, "$1");
 }

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 
 const checks = {
   root: () => process.getuid!() === 0,
+  git: () => Bun.which("git") !== null,
   npm: () => Bun.which("npm") !== null,
   gcc: () => Bun.which("x86_64-linux-gnu-gcc") !== null,
   "go-cni": () =>

@@ -1,14 +1,15 @@
 /**
  * Calls plugins as an engine does: by path, with CNI_* in the environment and the configuration on stdin.
  *
- * There are two sets of plugins: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins.
+ * There are two sets of plugins: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins, or
+ * those in PATCHBAY_TEST_GO_PLUGINS.
  */
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pluginNames } from "../../src/plugins/table.ts";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
 
-export const GO_PLUGINS = "/usr/lib/cni";
+export const GO_PLUGINS = process.env.PATCHBAY_TEST_GO_PLUGINS ?? "/usr/lib/cni";
 /** PATCHBAY_TEST_PROGRAM names another build, so that dist/ may be built again while the tests run. */
 export const PATCHBAY = process.env.PATCHBAY_TEST_PROGRAM ?? resolve(import.meta.dir, "../../dist/patchbay");
 

@@ -283,6 +283,9 @@ function nftLines(objects: Json[], say: (line: string) => void): void {
   }
 }
 
+/** Rules that only we have, before those that the reference plugin has too: they do not count for the others' positions. */
+const SPARING = /^-A CNI-DN-.* -d (127\.0\.0\.(1\/32|0\/8)|::1\/128) /;
+
 function iptablesLines(program: string, saved: string[], say: (line: string) => void): void {
   let table = "";
   const positions = new Map<string, number>();
@@ -291,7 +294,7 @@ function iptablesLines(program: string, saved: string[], say: (line: string) => 
     if (!/^[:-]/.test(line)) continue;
     const place = `${table} ${line.split(" ").slice(0, 2).join(" ")}`;
     const position = positions.get(place) ?? 0;
-    positions.set(place, position + 1);
+    if (!SPARING.test(line)) positions.set(place, position + 1);
     say(`${program} ${table} #${position} ${line.replace(/\[\d+:\d+\]/, "")}`);
   }
 }

@@ -29,7 +29,10 @@ export interface TableStory {
 }
 
 const listings = {
-  nft: "nft list ruleset; grep -H 1 /proc/sys/net/ipv4/conf/*/route_localnet || true",
+  nft: `nft list ruleset; grep -H 1 /proc/sys/net/ipv4/conf/*/route_localnet || true
+    for LINK in $(ls /proc/sys/net/ipv4/conf); do
+      tc filter show dev $LINK ingress 2> /dev/null | grep -q handle.0x7f && echo /proc/$LINK/loopback_filter: || true
+    done`,
   iptables: "iptables-save; ip6tables-save",
   links: listLinks,
   traffic: listTraffic,
@@ -73,6 +76,11 @@ function rulesetOf(list: TableStory["list"], listing: unknown): Ruleset {
   const text = String(listing);
   if (list === "iptables") return rulesetOfIptables(text);
   if (list === "links" || list === "traffic") return linksOf(text);
-  const settings = text.split("\n").flatMap((line) => /conf\/(.*)\/route_localnet:/.exec(line)?.[1] ?? []);
-  return new Map([...rulesetOfNft(text.replace(/^\/proc.*\n/gm, "")), ["route_localnet", settings]]);
+  const lines = text.split("\n"),
+    linksWith = (pattern: RegExp) => lines.flatMap((line) => pattern.exec(line)?.[1] ?? []);
+  return new Map([
+    ...rulesetOfNft(text.replace(/^\/proc.*\n/gm, "")),
+    ["route_localnet", linksWith(/conf\/(.*)\/route_localnet:/)],
+    ["filter for 127.0.0.0/8", linksWith(/\/proc\/(.*)\/loopback_filter:/)],
+  ]);
 }

@@ -17,10 +17,10 @@ export function patiently(): string[] {
   return ["-W", String(Math.ceil(patienceMs() / 1000))];
 }
 
-const allProtocols = ["tcp", "udp", "sctp"] as const;
-type Protocol = typeof allProtocols[number];
+export const allProtocols = ["tcp", "udp", "sctp"] as const;
+export type Protocol = typeof allProtocols[number];
 
-/** A question for talker.ts to ask. */
+/** A question for three-protocols.ts to ask. */
 export interface Question {
   protocol: Protocol;
   address: string;

@@ -1,8 +1,9 @@
 /** The pages of this repository as a site: `npm run docs`. */
 import { posix, relative } from "node:path";
 import { description } from "../../../package.json";
-import { copyLinked, isCopy, siteLink } from "./links.ts";
+import { copyLinked, isCopy, siteLink, siteText } from "./links.ts";
 import { anchorOf, pages, placeOf, root } from "./repository.ts";
+import { searchOptions } from "./search.ts";
 import { navigation, sidebar } from "./sidebar.ts";
 
 const all = pages();
@@ -11,6 +12,8 @@ const groups = sidebar();
 interface Token {
   attrs: [string, string][] | null;
   children: Token[] | null;
+  type: string;
+  content: string;
 }
 
 /** Of markdown-it, what is used here. */
@@ -27,16 +30,19 @@ interface Markdown {
   };
 }
 
-/** On the site, links lead where links.ts says. Pictures stay beside their pages. */
+/** On the site, links lead where links.ts says, and read as it says. Pictures stay beside their pages. */
 function leadLinks(markdown: Markdown): void {
   markdown.core.ruler.push("links of the repository", ({ tokens, env }) => {
     const page = posix.normalize(relative(root, env.realPath ?? env.path));
-    for (const { attrs } of tokens.flatMap(({ children }) => children ?? [])) {
-      const href = attrs?.find(([name]) => name === "href");
-      if (href === undefined) continue;
-      href[1] = siteLink(page, href[1]);
-      // VitePress takes it for a page of its own otherwise, and knows the site's base.
-      if (isCopy(href[1])) attrs!.push(["target", "_self"]);
+    for (const { children } of tokens) {
+      for (const [at, { attrs }] of (children ?? []).entries()) {
+        const href = attrs?.find(([name]) => name === "href"), text = children![at + 1]!;
+        if (href === undefined) continue;
+        if (text.type === "text") text.content = siteText(page, href[1], text.content);
+        href[1] = siteLink(page, href[1]);
+        // VitePress takes it for a page of its own otherwise, and knows the site's base.
+        if (isCopy(href[1])) attrs!.push(["target", "_self"]);
+      }
     }
   });
 }
@@ -104,7 +110,7 @@ export default {
     nav: navigation(groups),
     sidebar: groups,
     outline: { level: [2, 3] },
-    search: { provider: "local", options: { detailedView: true } },
+    search: { provider: "local", options: { detailedView: true, miniSearch: { searchOptions } } },
     docFooter: { prev: "Before", next: "Next" },
   },
   vite: { plugins: [vueForPages] },

@@ -4,7 +4,7 @@
  */
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
-import { addressOf, kindOf, pages, root } from "./repository.ts";
+import { addressOf, kindOf, pages, root, titleOf } from "./repository.ts";
 
 /** Copies are text for every server, whatever the file's own name ends with. */
 const COPIES = "files", TEXT = ".txt";
@@ -17,10 +17,9 @@ export function siteLink(page: string, link: string): string {
   if (/^[a-z]+:|^#/.test(link)) return link;
   const [target, anchor] = link.split("#") as [string, string?];
   const path = posix.join(posix.dirname(page), target).replace(/\/$/, "");
-  const readme = posix.join(path, "README.md");
   const end = anchor === undefined ? "" : `#${anchor}`;
-  if (isPage.has(path)) return addressOf(path) + end;
-  if (isPage.has(readme)) return addressOf(readme) + end;
+  const other = pageAt(path);
+  if (other !== undefined) return addressOf(other) + end;
   const kind = kindOf(path);
   if (kind === undefined || path.startsWith("..")) {
     throw new Error(`${page}: the link ${link} leads nowhere`);
@@ -28,6 +27,16 @@ export function siteLink(page: string, link: string): string {
   copied.add(path);
   const copy = kind === "folder" ? `${COPIES}/${path}/index.html` : `${COPIES}/${path}${TEXT}`;
   return posix.relative(posix.dirname(page), copy);
+}
+
+/** What a link reads on the site: the page's title, where the repository has the page's path. */
+export function siteText(page: string, link: string, text: string): string {
+  const other = pageAt(posix.join(posix.dirname(page), link.split("#")[0]!).replace(/\/$/, ""));
+  return other !== undefined && /^[\w./-]*(\.md|\/)$/.test(text) ? titleOf(other) : text;
+}
+
+function pageAt(path: string): string | undefined {
+  return [path, posix.join(path, "README.md")].find((one) => isPage.has(one));
 }
 
 export function isCopy(address: string): boolean {

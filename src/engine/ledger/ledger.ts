@@ -223,9 +223,20 @@ export function removeAllEmptyLedgers(plugin?: string): void {
 function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
   for (const name of ledgerNamesIn(directory).filter(isMeant)) {
-    if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
+    if (isEmptyFile(`${directory}/${name}`)) removeUnlessBegun(`${directory}/${name}`);
   }
   if (hasOurMode(directory)) removeEmptyDirectory(directory);
+}
+
+/** An ADD that is about to write its first line holds the lock. */
+function removeUnlessBegun(path: string): void {
+  const fd = openToLock(path);
+  if (fd === undefined) return;
+  try {
+    if (tryLockExclusive(fd) && identify(fd).size === 0) removeFile(path);
+  } finally {
+    closeFile(fd);
+  }
 }
 
 /** As `privateDirectory` makes them. */

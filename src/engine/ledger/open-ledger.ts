@@ -35,12 +35,18 @@ export interface OpenLedger {
 
 const ATTEMPTS = 100;
 
-/** The DEL of the network's last attachment removes the directory, and may do so before the file is in it. */
+/**
+ * The DEL of the network's last attachment removes the directory, and may do so before the file is in it. A GC removes empty
+ * files that nobody has locked, and may do so before this one is.
+ */
 function openForAppending(path: string, directory: string): OpenState {
   for (let attempt = 1;; attempt++) {
     try {
       privateDirectory(directory);
-      return openStateFile(path, O_WRONLY | O_APPEND | O_CREAT);
+      const state = openStateFile(path, O_WRONLY | O_APPEND | O_CREAT);
+      lockShared(state.fd); // see repairing()
+      if (identify(state.fd).links > 0 || attempt === ATTEMPTS) return state;
+      closeFile(state.fd);
     } catch (error) {
       const isRemoved = isErrno(error, ENOENT) || isErrno((error as Error).cause, ENOENT);
       if (!isRemoved || attempt === ATTEMPTS) throw error;
@@ -52,7 +58,6 @@ function openForAppending(path: string, directory: string): OpenState {
 export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
   const { fd, size: earlierBytes } = openForAppending(path, networkDirectory(header.network));
-  lockShared(fd); // see repairing()
   // Start a new line: a crash may have cut off the last one.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
   /** How long the file is at most while nobody else writes. */

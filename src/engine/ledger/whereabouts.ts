@@ -29,14 +29,17 @@ export interface Traces {
   isConfirmed?: boolean;
   /** The links on the host of ADD's result. */
   hostEnds?: readonly HostEnd[];
+  /** In the attachment's record; "" when none says where its namespace is. */
+  netnsPath?: string;
 }
 
 export function whereabouts(
-  { records, found, isConfirmed = false, hostEnds = [] }: Traces,
+  { records, found, isConfirmed = false, hostEnds = [], netnsPath }: Traces,
   view: HostView,
 ): Whereabouts {
   const adds = records.flatMap((record) => record.adds);
   if (adds.some(({ header }) => view.isOtherHost(header.hostNetns))) return "elsewhere";
+  if (netnsPath === "") return "unknown";
   if (found !== undefined) {
     if (isConfirmed || records.some(({ header }) => !isOtherNamespace(found, header.netns))) return "in place";
     if (records.length === 0) return "unknown";
@@ -44,8 +47,10 @@ export function whereabouts(
   if (adds.some(({ header }) => view.isInSight(header.netns))) return "elsewhere";
   const ends = [...hostEnds, ...adds.flatMap(({ entries }) => entries.flatMap(hostEndOf))];
   if (view.showsLife(ends)) return "elsewhere";
-  // Without a pair, only who sees what ADD saw can tell.
-  return ends.length === 0 && adds.some(({ header }) => view.hasOtherSight(header.sight)) ? "unknown" : "gone";
+  if (ends.length > 0) return "gone";
+  // Without a pair, only who sees what ADD saw can tell. A process may have ended, and others of its container go on.
+  const isOfProcess = adds.length === 0 && netnsPath?.startsWith("/proc/") === true;
+  return isOfProcess || adds.some(({ header }) => view.hasOtherSight(header.sight)) ? "unknown" : "gone";
 }
 
 /** Returns none for a damaged specification. */

@@ -3,9 +3,11 @@ import { idlePorts } from "./idle.ts";
 import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
+import { withOwnPatience } from "../../ffi/patience.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import { NEXT_STEP } from "../ledger/newer.ts";
+import { OF_OLDER_BUILD } from "../ledger/older.ts";
 import { HostView, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import {
   answeredEnds,
@@ -63,11 +65,15 @@ export function inOrderOfChain<Part extends { plugin: string }>(
  * One `view` serves many attachments.
  */
 export function isNamespaceGone(attachment: KnownAttachment, view: HostView = new HostView()): boolean {
-  if (attachment.netnsPath === "") return false;
+  return whereaboutsOf(attachment, view) === "gone";
+}
+
+/** `unknown`, too, when it cannot be determined. */
+export function whereaboutsOf(attachment: KnownAttachment, view: HostView): Whereabouts {
   try {
-    return withWhereabouts(attachment, view, (where) => where === "gone");
+    return withWhereabouts(attachment, view, (where) => where);
   } catch {
-    return false;
+    return "unknown";
   }
 }
 
@@ -104,6 +110,7 @@ function withWhereabouts<T>(
       found,
       isConfirmed: found !== undefined && isConfirmed(attachment, found),
       hostEnds: answeredEnds(attachment),
+      netnsPath,
     };
     return work(whereabouts(traces, view), found);
   } finally {
@@ -128,7 +135,9 @@ export function withAttachment<Resource>(
   return withWhereabouts(attachment, view, (where, found) => {
     if (found !== undefined && (where === "in place" || where === "unknown")) {
       const parts = partsOf(attachment, found, pluginPath);
-      if (!parts.some(({ netns }) => isOtherNamespace(found, netns))) return work(found, parts);
+      if (!parts.some(({ netns }) => isOtherNamespace(found, netns))) {
+        return withOwnPatience(() => work(found, parts));
+      }
     }
     return { ...headOf(attachment), state: where === "gone" ? "gone" : "elsewhere", plugins: [] };
   });
@@ -157,8 +166,8 @@ function openIfThere(netnsPath: string): OpenHost | undefined {
   }
 }
 
-export function headOf({ network, containerId, ifName, netnsPath }: KnownAttachment) {
-  return { network, containerId, ifName, netnsPath };
+export function headOf({ network, containerId, ifName, netnsPath, names }: KnownAttachment) {
+  return { network, containerId, ifName, netnsPath, names };
 }
 
 export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, plugin: string, work: () => T): T {
@@ -166,12 +175,18 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
   return inScene({ verb, plugin, network, containerId, ifName }, work);
 }
 
-export function inspectResource({ name, kind, spec, isRestated }: KnownResource, host: Host): InspectedResource {
+export function inspectResource(
+  { name, kind, spec, isRestated, isAdded }: KnownResource,
+  host: Host,
+): InspectedResource {
   if (kind === undefined) return unknown(name, name, NEXT_STEP);
   const what = kind.describe(spec);
   try {
+    const found = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
     const differences = [
-      ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
+      ...found,
+      ...isAdded && found.length > 0 ? [OF_OLDER_BUILD] : [],
+      ...kind.inTheWay?.(spec, host) ?? [],
       ...idlePorts(kind, spec, host).here,
     ];
     return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };

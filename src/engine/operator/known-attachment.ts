@@ -6,17 +6,22 @@ import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { asWritten, field, isObject, type ParsedObject } from "../../cni/json.ts";
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
-import type { IpConfig, Result } from "../../cni/result.ts";
+import type { Interface, IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
 import { pluginNamed } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
 import { knownPlugin } from "../delegation/find-plugin.ts";
+import { containerNames } from "./container-names.ts";
 import { confirmedAdd, hasLinkOf } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { idAt } from "../../ffi/files.ts";
+import { listAddresses } from "../../ffi/netlink/route/address.ts";
+import { getLink, listLinks } from "../../ffi/netlink/route/link.ts";
+import { canonicalPrefix, formatPrefix } from "../../net/address.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
 import { newerAdd } from "../ledger/newer.ts";
+import { announcedToday } from "../ledger/older.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import type { AnyKind, HostEnd } from "../../contract/resource.ts";
@@ -24,7 +29,7 @@ import { type Owner, ownerText } from "../../contract/owner.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
-import type { Opened } from "../open-host.ts";
+import { isOtherNamespace, type Opened, openHost } from "../open-host.ts";
 import type { Gist, MadeBy } from "../../contract/shown.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
@@ -36,6 +41,8 @@ export interface CachedAttachment extends Owner {
 
 export interface KnownAttachment extends Owner {
   netnsPath: string;
+  /** What engines call the container. */
+  names: string[];
   /** One for each plugin; the one with the container's link comes first. */
   ledgers: LedgerRecord[];
   cached?: CachedAttachment;
@@ -60,6 +67,8 @@ export interface KnownResource {
   spec: unknown;
   /** Restated from configuration and result, not read from a ledger. */
   isRestated?: true;
+  /** The ledger of an older build has another in its place, or none. */
+  isAdded?: boolean;
 }
 
 /** Lists the attachments of all containers, or of one. */
@@ -68,19 +77,15 @@ export function listAttachments(cached: readonly CachedAttachment[] = [], contai
   const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
   const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
   const ledgers = containerId === undefined ? listAllLedgers() : listLedgersOfContainer(containerId);
+  const foundAs = ({ network, containerId, ifName, netnsPath }: Owner & Pick<KnownAttachment, "netnsPath">) => {
+    const none = () => ({ network, containerId, ifName, netnsPath, names: [], ledgers: [] });
+    return found.getOrInsertComputed(ownerText({ network, containerId, ifName }), none);
+  };
   for (const record of ledgers.sort((one, other) => rank(one).localeCompare(rank(other)))) {
-    const { network, containerId, ifName, netnsPath } = record.header;
-    found.getOrInsertComputed(
-      ownerText(record.header),
-      () => ({ network, containerId, ifName, netnsPath, ledgers: [] }),
-    )
-      .ledgers.push(record);
+    foundAs(record.header).ledgers.push(record);
   }
-  for (const one of cached) {
-    const { network, containerId, ifName, netnsPath } = one;
-    found.getOrInsertComputed(ownerText(one), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
-      .cached = one;
-  }
+  for (const one of cached) foundAs(one).cached = one;
+  for (const attachment of found.values()) attachment.names = containerNames(attachment);
   return [...found.values()].sort((one, other) => ownerText(one).localeCompare(ownerText(other)));
 }
 
@@ -90,7 +95,7 @@ export function listAttachments(cached: readonly CachedAttachment[] = [], contai
  */
 export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pluginPath: string): KnownPart[] {
   const parts: KnownPart[] = [], result = cached && resultIn(cached);
-  const cacheCounts = result !== undefined && (ledgers.length === 0 || hasLinkOf(result, cached!.ifName, opened));
+  const cacheCounts = result !== undefined && (ledgers.length === 0 || isThere(result, cached!.ifName, opened));
   const session = openSession();
   for (const record of ledgers) {
     const add = cacheCounts
@@ -99,7 +104,7 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     if (add === undefined) continue;
     const { plugin, netns } = add.header;
     const host = session.hostOf(opened, invocationOf(add, pluginPath));
-    parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
+    parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add, host) });
   }
   const recorded = parts.flatMap(({ record }) => record!.adds.map(typeOf)),
     chain = cacheCounts ? cached!.plugins : [];
@@ -109,7 +114,8 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     const isUnread = plugin !== undefined && ledgers.every(({ header }) => header.plugin !== plugin) &&
       idAt(ledgerPath(cached!, plugin)) !== undefined;
     const hostIn = (invocation: Invocation) => session.hostOf(opened, invocation);
-    parts.push(restatedPart(cached!, type, document, isUnread ? "unreadable" : "others", pluginPath, hostIn));
+    const checked = () => checkable(document, cached!.ifName, opened);
+    parts.push(restatedPart(cached!, type, checked, isUnread ? "unreadable" : "others", pluginPath, hostIn));
   }
   return parts;
 }
@@ -134,7 +140,38 @@ function ourPlugin(type: string, chain: readonly string[], pluginPath: string): 
 /** Whether the container has the link that the cached result names. */
 export function isConfirmed({ cached, ifName }: KnownAttachment, opened: Opened): boolean {
   const result = cached && resultIn(cached);
-  return result !== undefined && hasLinkOf(result, ifName, opened);
+  return result !== undefined && isThere(result, ifName, opened);
+}
+
+/** Whether a record says that the namespace is this one, by the kernel's number or by the link. Addresses anybody can have. */
+export function isProven({ ledgers, cached, ifName }: KnownAttachment, opened: Opened): boolean {
+  const result = cached && resultIn(cached);
+  return ledgers.some(({ header }) => !isOtherNamespace(opened, header.netns)) ||
+    (result !== undefined && hasLinkOf(result, ifName, opened));
+}
+
+/** A result before 0.3.0 names no links. Then the container's link has its addresses. */
+function isThere(result: Result, ifName: string, opened: Opened): boolean {
+  const { interfaces, ips = [] } = result, { container } = opened;
+  if (interfaces !== undefined || container === undefined) return hasLinkOf(result, ifName, opened);
+  const link = getLink(container.route, ifName);
+  if (link === undefined || ips.length === 0) return false;
+  const found = listAddresses(container.route, link.index).map(formatPrefix);
+  return ips.every(({ address }) => found.includes(canonicalPrefix(address) ?? address));
+}
+
+/** An attachment of which no record says where it is, when it is the one in this namespace. */
+export function placedIn(attachment: KnownAttachment, netnsPath: string): KnownAttachment | undefined {
+  const { cached } = attachment;
+  if (attachment.netnsPath !== "" || cached === undefined) return undefined;
+  const opened = openHost(netnsPath, { allowOwn: true });
+  try {
+    return isConfirmed(attachment, opened)
+      ? { ...attachment, netnsPath, cached: { ...cached, netnsPath } }
+      : undefined;
+  } finally {
+    opened.close();
+  }
 }
 
 /** The links on the host that the cached result names. */
@@ -169,7 +206,7 @@ function resultIn({ plugins }: CachedAttachment): Result | undefined {
 function restatedPart(
   { plugins: _, ...owner }: CachedAttachment,
   type: string,
-  document: Record<string, unknown>,
+  checked: () => ReturnType<typeof checkable>,
   madeBy: "others" | "unreadable",
   path: string,
   hostIn: (invocation: Invocation) => Host,
@@ -181,7 +218,7 @@ function restatedPart(
   const part: KnownPart = { plugin: type, madeBy, host: hostIn(unread), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;
   try {
-    const invocation = { ...unread, ...checkable(document) };
+    const invocation = { ...unread, ...checked() };
     const conf = plugin.validate(invocation.document), prevResult = prevResultOf(conf), host = hostIn(invocation);
     judge(plugin, conf, invocation, prevResult);
     const list = restate({ plugin: type, conf, invocation, prevResult, host }, "check", (at) => plugin.add(at));
@@ -195,11 +232,16 @@ function restatedPart(
 }
 
 /** The document in a version that has CHECK, because IPAM plugins are called too. */
-function checkable(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
+function checkable(
+  document: Record<string, unknown>,
+  ifName: string,
+  opened: Opened,
+): { stdin: string; document: ParsedObject } {
   const cniVersion = "1.0.0", version = configVersion(document);
   const result = parsePrevResult({ ...document, cniVersion: version });
   if (result === undefined) return asWritten({ ...document, cniVersion });
-  const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
+  const links = result.interfaces ?? linksThere(ifName, opened);
+  const newest = { family: "1.0", result: { ...result, interfaces: links, cniVersion: CURRENT_VERSION } } as const;
   return asWritten({
     ...document,
     cniVersion,
@@ -207,8 +249,19 @@ function checkable(document: Record<string, unknown>): { stdin: string; document
   });
 }
 
-function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
-  return entries.map(({ kind, spec }) => ({ name: kind, kind: loadKind(kind), spec }));
+/** Results before 0.3.0 name no links, so it is those that the container has: in the order of results. */
+function linksThere(ifName: string, { route, container }: Opened): Interface[] | undefined {
+  const inside = container && getLink(container.route, ifName);
+  if (inside === undefined) return undefined;
+  const onHost = listLinks(route),
+    end = onHost.find(({ index, link }) => index === inside.link && link === inside.index);
+  const links = end === undefined ? [] : [...onHost.filter(({ index }) => index === end.master), end];
+  const outside = links.map(({ name, mac }) => ({ name, mac }));
+  return [...outside, { name: ifName, mac: inside.mac, sandbox: container!.netnsPath }];
+}
+
+function resourcesOf(add: LedgerAdd, host: Host): KnownResource[] {
+  return announcedToday(add, host).map(({ kind, ...rest }) => ({ name: kind, kind: loadKind(kind), ...rest }));
 }
 
 /**

@@ -6,7 +6,7 @@ import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { findPlugin } from "../delegation/find-plugin.ts";
-import { EarlierFailure } from "../../contract/failures.ts";
+import { collectFailures, EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
@@ -21,6 +21,7 @@ import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
 
 export interface PluginPlan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
   resources: PlannedResource[];
+  list: Resource<unknown>[];
   result: Result;
 }
 
@@ -29,24 +30,29 @@ interface PlannedStory extends PluginPlan {
   isHeldUp: boolean;
 }
 
+/** `afterDel`: of the attachment that is there; its addresses are free then, and its link, if it has that, is gone. */
 export function planAdd(
   plugin: PluginDefinition<PluginConfig>,
   invocation: Invocation,
   prevResult: Result | undefined,
+  before: readonly Resource<unknown>[],
   session: Session,
+  afterDel?: { hasLink: boolean },
 ): PluginPlan {
   const { isHeldUp, ...plan } = session.withHost(
     invocation,
     ownsNothingInside(plugin),
-    (host) => planStory(plugin, invocation, prevResult, host),
+    (host) => planStory(plugin, invocation, prevResult, before, host, afterDel),
   );
-  try {
-    openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
-  } catch (error) {
-    if (error instanceof EarlierFailure) plan.warnings.push(errorText(error));
-    // STATUS has words of its own for what holds up a resource.
-    else if (!isHeldUp) plan.obstacles.push(errorText(error));
-  }
+  // STATUS may call programs of others, and is not asked about what is attached.
+  const calls = afterDel === undefined ? [{ ...invocation, command: "STATUS" as const }] : [];
+  const [failure] = collectFailures(
+    calls,
+    (call) => void openSession({ inEveryVersion: true }).runVerb(plugin, call),
+  );
+  if (failure instanceof EarlierFailure) plan.warnings.push(errorText(failure));
+  // It has words of its own for what holds up a resource.
+  else if (failure !== undefined && !isHeldUp) plan.obstacles.push(errorText(failure));
   return { ...plan, obstacles: [...new Set(plan.obstacles)] };
 }
 
@@ -54,7 +60,9 @@ function planStory(
   plugin: PluginDefinition<PluginConfig>,
   invocation: Invocation,
   prevResult: Result | undefined,
+  before: readonly Resource<unknown>[],
   host: Host,
+  afterDel?: { hasLink: boolean },
 ): PlannedStory {
   const conf = plugin.validate(acceptedDocument(plugin, invocation, "ADD"));
   const obstacles = refusalsOf(() => {
@@ -70,18 +78,25 @@ function planStory(
     {
       lease(type) {
         const { result, obstacles: ofIpam } = planLease(type, invocation, host);
-        obstacles.push(...ofIpam);
+        if (afterDel === undefined) obstacles.push(...ofIpam);
         return result;
       },
+      before,
       onRefusal: (error) => obstacles.push(errorText(error)),
     },
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
-  const heldUp = list.flatMap((one) => obstaclesTo(one, host));
+  const heldUp = list.flatMap((one) => obstaclesTo(one, host, afterDel?.hasLink === true));
   obstacles.push(...heldUp);
   if (list.some(({ kind }) => kind.isContainerLink)) obstacles.push(...refusalsOfName(invocation.ifName, prevResult));
-  const warnings = list.flatMap(({ kind, spec }) => idleLines(kind, spec, host));
-  return { resources, result, obstacles, warnings, isHeldUp: heldUp.length > 0 };
+  const isDelegated = before.some(({ kind }) => kind.isDelegated);
+  // Only others know the addresses that they will give out.
+  const mayHaveMore = prevResult === undefined || (isDelegated && (prevResult.ips ?? []).length === 0);
+  const warnings = list.flatMap(({ kind, spec }) => [
+    ...idleLines(kind, spec, host, mayHaveMore),
+    ...kind.inTheWay?.(spec, host) ?? [],
+  ]);
+  return { resources, list, result, obstacles, warnings, isHeldUp: heldUp.length > 0 };
 }
 
 /** The kernel has sysctls of these names for all links. */
@@ -92,9 +107,9 @@ function refusalsOfName(ifName: string, prevResult: Result | undefined): string[
   return isMadeEarlier(ifName, prevResult) ? [`"${ifName}" already exists in the container; ${MADE_EARLIER}`] : [];
 }
 
-function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {
+function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host, goesFirst: boolean): string[] {
   return refusalsOf(() => {
-    kind.requireRoom?.(spec, host);
+    if (!(goesFirst && kind.isContainerLink)) kind.requireRoom?.(spec, host);
     kind.judge?.(spec, host);
   });
 }
@@ -111,6 +126,6 @@ function refusalsOf(work: () => void): string[] {
 /** A foreign plugin's result cannot be known, so it has no addresses. */
 function planLease(type: string, invocation: Invocation, host: Host): Pick<PluginPlan, "result" | "obstacles"> {
   const found = findPlugin(type, invocation.path);
-  if ("own" in found) return planStory(found.own, invocation, undefined, host);
+  if ("own" in found) return planStory(found.own, invocation, undefined, [], host);
   return { result: { cniVersion: "", ips: [] }, obstacles: [] };
 }

@@ -9,9 +9,9 @@ import { headOf, inAttachmentScene, inOrderOfChain, inspectResource, withAttachm
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { HostView } from "../ledger/whereabouts.ts";
-import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
+import { gistOf, isProven, type KnownAttachment, type KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
-import type { AttachmentState, InspectedResource } from "../../contract/shown.ts";
+import type { AttachmentState, Gist, InspectedResource } from "../../contract/shown.ts";
 
 export interface RepairedResource extends Omit<InspectedResource, "state"> {
   /** `mended`: it differed as `differences` says, and was repaired. */
@@ -20,7 +20,12 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
   reason?: string;
 }
 
-export type RepairedAttachment = AttachmentState<RepairedResource>;
+export interface RepairedAttachment extends AttachmentState<RepairedResource>, Gist {
+  /** What only a DEL and another ADD make: the container's link, or something that nothing else can. */
+  needsAdd: boolean;
+  /** The container's link is there, as it was made. */
+  hasLink: boolean;
+}
 
 /** One `view` serves many attachments. */
 export function repair(
@@ -28,32 +33,52 @@ export function repair(
   pluginPath: string,
   view: HostView = new HostView(),
 ): RepairedAttachment {
-  return withAttachment(attachment, pluginPath, view, (opened, parts) => {
+  let gist: Gist | undefined, needsAdd = false, hasLink = true;
+  const repaired = withAttachment<RepairedResource>(attachment, pluginPath, view, (opened, parts) => {
+    gist = gistOf(attachment, parts);
     const plugins: RepairedAttachment["plugins"] = [];
     /** Why nothing after this point can be repaired. */
-    let obstacle: string | undefined;
+    let obstacle = isProven(attachment, opened) ? undefined : "nothing proves that this namespace is the container's";
     for (const { plugin, madeBy, record, host, resources } of parts) {
-      const repaired: RepairedResource[] = [];
+      const repaired = new Map<KnownResource, RepairedResource>();
       // What others made has no ledger to lock.
       const isAttached = () =>
         record !== undefined || linkIndex(opened.container!.route, attachment.ifName) !== undefined;
       const free = whileNobodyDeletes(record, () =>
         inAttachmentScene("repair", attachment, plugin, () => {
-          for (const resource of resources) {
+          for (const resource of afterLink(resources)) {
             const one = mend(resource, host, obstacle, isAttached);
-            repaired.push(one);
-            if (resource.kind?.isContainerLink && one.state !== "ok" && one.state !== "mended") {
-              obstacle = "its link in the container is not the one that was made";
-            }
+            repaired.set(resource, one);
+            if (isRight(one)) continue;
+            needsAdd ||= resource.kind?.isContainerLink === true || resource.kind?.repair === undefined;
+            if (!resource.kind?.isContainerLink) continue;
+            hasLink = false;
+            obstacle = "its link in the container is not the one that was made";
           }
         }));
-      if (free) plugins.push({ plugin, madeBy, resources: repaired });
+      if (free) plugins.push({ plugin, madeBy, resources: resources.map((resource) => repaired.get(resource)!) });
       else obstacle ??= "somebody is adding or deleting the attachment";
     }
-    const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
     const state = plugins.every(({ resources }) => resources.every(isRight)) ? "ok" : "differs";
     return { ...headOf(attachment), state, plugins: inOrderOfChain(plugins, attachment) };
   });
+  return { ...repaired, ...gist ?? gistOf(attachment), needsAdd, hasLink };
+}
+
+const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
+
+/**
+ * What confines the container's link comes before it, and is of no use when the link is not there. What others share stays
+ * in front: the link is upon it.
+ */
+function afterLink(resources: readonly KnownResource[]): KnownResource[] {
+  const link = resources.findIndex(({ kind }) => kind?.isContainerLink);
+  const isDeferred = ({ kind }: KnownResource, index: number) =>
+    index < link && kind?.confines === true && kind.undo === undefined;
+  const deferred = resources.filter(isDeferred);
+  return resources.flatMap((resource, index) =>
+    index === link ? [resource, ...deferred] : isDeferred(resource, index) ? [] : [resource]
+  );
 }
 
 function whileNobodyDeletes(record: LedgerRecord | undefined, work: () => void): boolean {
@@ -84,5 +109,7 @@ function mend(
     return { ...found, reason: errorText(error) };
   }
   const after = inspectResource(resource, host);
-  return after.state === "ok" ? { ...found, state: "mended" } : after;
+  if (after.state === "ok") return { ...found, state: "mended" };
+  const isOthers = (kind.inTheWay?.(spec, host) ?? []).length > 0;
+  return isOthers ? { ...after, reason: "what is in its way is not ours" } : after;
 }

@@ -2,7 +2,8 @@
  * CHECK (CNI spec 1.1.0, "CHECK: Check container's networking is as expected"): compares every resource with the kernel
  * and reports all differences together.
  */
-import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { Differences } from "../../contract/failures.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
@@ -13,6 +14,7 @@ import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger } from "../ledger/ledger.ts";
 import { newerAdd, unknownKind } from "../ledger/newer.ts";
+import { announcedToday, OF_OLDER_BUILD } from "../ledger/older.ts";
 import type { Resource } from "../../contract/resource.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
@@ -37,9 +39,9 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
     // The ledger records what the ADD of prevResult made, independent of the current configuration. The addresses and
     // routes of prevResult are verified too. An attachment that others made is compared with the configuration.
     const made = record && prevResult && confirmedAdd(record, prevResult);
-    const recorded = made?.entries.flatMap(({ kind, spec }): Resource<unknown>[] => {
+    const recorded = made && announcedToday(made, host).flatMap(({ kind, spec, isAdded }) => {
       const known = loadKind(kind);
-      return known === undefined ? [] : [{ kind: known, spec }];
+      return known === undefined ? [] : [{ kind: known, spec, isAdded }];
     });
     for (const { kind } of (made ?? (record && newerAdd(record)))?.entries ?? []) {
       if (loadKind(kind) === undefined) differences.push(errorText(unknownKind(record!.path, kind)));
@@ -49,15 +51,17 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
       differences.push(...otherLink(prevResult, invocation, host));
     }
     const seen = new Set<string>();
-    const verify = (isRestated: boolean) => ({ kind, spec }: Resource<unknown>) => {
+    const verify = ({ kind, spec }: Resource<unknown>, isRestated: boolean, isAdded = false) => {
       const key = kind.kind + JSON.stringify(spec);
       if (seen.has(key)) return;
       seen.add(key);
-      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)));
+      const found = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
+      differences.push(...found, ...isAdded && found.length > 0 ? [OF_OLDER_BUILD] : []);
+      if (session.options.tellsOperator) differences.push(...kind.inTheWay?.(spec, host) ?? []);
     };
-    recorded?.forEach(verify(false));
-    claims.forEach(verify(true));
-    if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
+    recorded?.forEach((one) => verify(one, false, one.isAdded));
+    claims.forEach((one) => verify(one, true));
+    if (differences.length > 0) throw new Differences([...new Set(differences)]);
   });
 }
 

@@ -22,6 +22,7 @@ import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/ledger.ts";
 import { unknownKind } from "../ledger/newer.ts";
+import { announcedToday } from "../ledger/older.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
@@ -118,16 +119,16 @@ function removeAttachment(call: VerbCall, evidence: Evidence, isComplete: boolea
 /**
  * Removes the ledger's resources first, because the ledger knows the form they were made in. When that fails, the
  * restated list is left to the next DEL. Leases that come first in their list are released last, when nothing uses
- * their addresses any more.
+ * their addresses any more: not while the container's link is there.
  */
 function removeBoth(allRecorded: Thing[], allRestated: Thing[], failures: unknown[]): void {
   const recorded = withoutSameCalls(allRecorded, []), restated = withoutSameCalls(allRestated, recorded);
   const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.isLease === true;
   const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
   const before = failures.length;
-  removeAll(others(recorded), failures);
-  if (failures.length === before) removeAll(others(restated), failures);
-  removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
+  let isLinkGone = removeAll(others(recorded), failures);
+  if (failures.length === before) isLinkGone = removeAll(others(restated), failures);
+  if (isLinkGone) removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 
 /** A foreign plugin may refuse the second of two equal DELs, and then no later DEL of ours would succeed. */
@@ -198,11 +199,12 @@ export function removeRecorded(record: LedgerRecord, invocation: Invocation, hos
 
 function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, failures: unknown[]): Thing[] {
   const things: Thing[] = [];
-  for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
+  for (const add of record.adds) {
+    const { stdin, cniArgs, netns } = add.header;
     const call = { ...invocation, stdin, cniArgs, document: undefined }, original = host.inCall(call);
     // The path may belong to another container now, with links of the same names.
     const seen = isOtherNamespace(host, netns) ? original.withoutContainer() : original;
-    for (const { kind, spec } of entries) {
+    for (const { kind, spec } of announcedToday(add, seen)) {
       const known = loadKind(kind);
       if (known !== undefined) things.push({ kind: known, spec, host: seen, call, isRestated: false });
       else failures.push(unknownKind(record.path, kind));
@@ -255,8 +257,12 @@ function prevResultIfReadable(document: Record<string, unknown>): Result | undef
   }
 }
 
-function removeAll(things: Thing[], failures: unknown[]): void {
+/** Returns false when a link in the container could not be removed. Then its addresses stay taken, too. */
+function removeAll(things: Thing[], failures: unknown[]): boolean {
+  let isLinkGone = true;
   for (const { kind, spec, host, isRestated } of things.toReversed()) {
+    if (!isLinkGone && kind.isLease) continue;
+    const before = failures.length;
     attempt(failures, () => {
       try {
         traced("remove", kind, spec, () => kind.remove(spec, host, isRestated));
@@ -270,7 +276,9 @@ function removeAll(things: Thing[], failures: unknown[]): void {
         );
       }
     });
+    if (kind.isContainerLink && failures.length > before) isLinkGone = false;
   }
+  return isLinkGone;
 }
 
 /** What JavaScript throws for values that are missing, or of another form than every ADD writes. */

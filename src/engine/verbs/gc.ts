@@ -8,6 +8,7 @@ import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { attemptAll, throwJoined } from "../../contract/failures.ts";
+import { withOwnPatience } from "../../ffi/patience.ts";
 import { loadKind } from "../../resources/table.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
@@ -18,13 +19,13 @@ import { removeRecorded, withDelHost } from "./del.ts";
 export function runGc({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
-  // Without a list nothing is known to be stale. The delegates decide for themselves.
-  if (valid === undefined) return void session.passOn(plugin, conf, invocation);
+  // Without a list nothing is known to be stale. Some delegates take that for an empty list (Go's host-local).
+  if (valid === undefined) return;
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
   const stale = listLedgers(conf.name, plugin.name).filter(({ header }) => !isValid(header));
   attemptAll([
-    ...stale.map((record) => () => removeStale(record, invocation, session)),
+    ...stale.map((record) => () => withOwnPatience(() => removeStale(record, invocation, session))),
     () => removeEmptyLedgers(conf.name),
     () =>
       session.withHost({ ...invocation, netnsPath: "" }, true, (host) => {

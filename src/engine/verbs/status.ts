@@ -10,6 +10,6 @@ export function runStatus({ plugin, invocation, document, session }: VerbCall): 
   const conf = judgedConf(plugin, document);
   // Such a plugin writes no ledger.
   if (!ownsNothingInside(plugin)) requireStateDirectory();
-  session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
+  session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host, document));
   session.passOn(plugin, conf, invocation);
 }

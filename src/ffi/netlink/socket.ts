@@ -5,7 +5,7 @@ import { openTransport } from "./transport.ts";
 import type { NetlinkMessage, Writer } from "./wire.ts";
 
 export { isNetlinkError, NetlinkError } from "./netlink-error.ts";
-export { NETLINK_NETFILTER, NETLINK_ROUTE } from "./transport.ts";
+export { NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_SOCK_DIAG } from "./transport.ts";
 export type { NetlinkRequest } from "./exchange.ts";
 
 export interface NetlinkSocket {

@@ -11,6 +11,7 @@ import { bind, lastErrno, libc, retrying } from "../libc.ts";
 import { AF_NETLINK, MSG_DONTWAIT, MSG_TRUNC, openSocket, SOCK_RAW, trySetOption } from "../socket/socket.ts";
 
 export const NETLINK_ROUTE = 0;
+export const NETLINK_SOCK_DIAG = 4;
 export const NETLINK_NETFILTER = 12;
 
 export interface Datagram {

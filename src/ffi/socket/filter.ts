@@ -4,6 +4,7 @@
  * that a condition looks at, if no rule before has kept it.
  */
 import { ptr } from "../native.ts";
+import { assembled } from "../packet-program.ts";
 import { setOption } from "./socket.ts";
 
 /** Load 4, 2 or 1 bytes; or from behind an IPv4 header, whose length is loaded first; compare; return how much to keep. */
@@ -68,16 +69,9 @@ export function setFilter(fd: number, rules: readonly FilterRule[]): void {
   attach(fd, [[LOAD_HEADER_LENGTH, 0, 0, 0], ...code, [RETURN, 0, 0, NOTHING]]);
 }
 
-/** struct sock_fprog, with its instructions: struct sock_filter. */
+/** struct sock_fprog. */
 function attach(fd: number, instructions: readonly number[][]): void {
-  const code = new DataView(new ArrayBuffer(instructions.length * 8));
-  instructions.forEach(([operation, ifTrue, ifFalse, value], index) => {
-    code.setUint16(index * 8, operation!, true);
-    code.setUint8(index * 8 + 2, ifTrue!);
-    code.setUint8(index * 8 + 3, ifFalse!);
-    code.setUint32(index * 8 + 4, value!, true);
-  });
-  const bytes = new Uint8Array(code.buffer),
+  const bytes = assembled(instructions),
     program = new BigUint64Array([BigInt(instructions.length), BigInt(ptr(bytes))]);
   setOption(fd, "SO_ATTACH_FILTER", program);
 }

@@ -86,12 +86,14 @@ function namesIn(conf: NetavarkConf, containerId: string): NamesInNetwork | unde
 function driverWith(containerNetwork: ContainerNetwork, conf: NetavarkConf): Driver {
   const { network, call, attachment: { interface_name: ifName } } = containerNetwork,
     document = asWritten({ ...conf });
+  // As podman 4 says it to plugins. By hand a name may be anything, and CNI_ARGS cannot quote.
+  const cniArgs = /[;=]/.test(call.container_name) ? "" : `IgnoreUnknown=1;K8S_POD_NAME=${call.container_name}`;
   const invocation = (command: Verb, netnsPath: string) => ({
     command,
     containerId: call.container_id,
     netnsPath,
     ifName,
-    cniArgs: "",
+    cniArgs,
     path: "",
     ...document,
   });

@@ -30,7 +30,7 @@ export function removeStaleAttachments(): void {
   for (const record of someLedgers(netavarkBridge.name, MOST_LOOKS)) {
     const { network, containerId, ifName } = record.header;
     try {
-      if (!isNamespaceGone({ ...record.header, ledgers: [record] }, view)) continue;
+      if (!isNamespaceGone({ ...record.header, names: [], ledgers: [record] }, view)) continue;
       const gone = { ...record, header: { ...record.header, netnsPath: "" } };
       inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
       log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);

@@ -1,5 +1,5 @@
 /** For plugins behind `ovs`: who has the packets of the host's end of a container's link. */
-import type { Host } from "../../contract/host.ts";
+import type { Attachment } from "../../contract/plugin.ts";
 import { getLink, type Link } from "../../ffi/netlink/route/link.ts";
 
 /**
@@ -8,9 +8,12 @@ import { getLink, type Link } from "../../ffi/netlink/route/link.ts";
  */
 export function datapathOf(
   { name, master }: Pick<Link, "name" | "master">,
-  host: Host,
+  { host, plannedBefore }: Pick<Attachment<unknown>, "host" | "plannedBefore">,
 ): "kernel" | "process" | undefined {
   if (master !== undefined) return getLink(host.route, master)?.kind === "openvswitch" ? "kernel" : undefined;
+  const ports = plannedBefore("ovs-port") as { hostName: string; isUserspace?: true }[];
+  const planned = ports.find(({ hostName }) => hostName === name);
+  if (planned !== undefined) return planned.isUserspace ? "process" : "kernel";
   const { isHostCopyDropped } = require(
     "../../resources/packets/host-copy-dropped.ts",
   ) as typeof import("../../resources/packets/host-copy-dropped.ts");

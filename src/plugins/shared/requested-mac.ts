@@ -16,7 +16,16 @@ interface MacConf extends PluginConfig {
  */
 export function requestedMac(at: Attachment<MacConf>): string {
   const wanted = configuredMac(at.conf, readableMacInArgs(at));
-  return wanted ? canonicalMac(wanted) ?? "" : at.choose(randomMac, () => "");
+  return wanted ? canonicalMac(wanted) ?? "" : chosenMac(at);
+}
+
+/** A random one; afterwards the one that the result has for the container's interface. */
+export function chosenMac(at: Attachment<PluginConfig>): string {
+  const { ifName } = at;
+  return at.choose(
+    randomMac,
+    ({ interfaces = [] }) => interfaces.findLast(({ name, sandbox }) => name === ifName && sandbox)?.mac ?? "",
+  );
 }
 
 /** Throws when the requested MAC is malformed. */

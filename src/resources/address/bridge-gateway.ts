@@ -8,25 +8,26 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { addAddress, delAddress, listAddresses, overlap } from "../../ffi/netlink/route/address.ts";
 import { linkTo } from "../../ffi/netlink/route/route-lookup.ts";
-import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { RTNLGRP_IPV6_ROUTE } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
-import { parseMac } from "../../net/mac.ts";
+import { NO_MAC, parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
 
 interface BridgeGatewaySpec {
   ifName: string;
   /** In CIDR notation. */
   address: string;
+  /** The container's, in CIDR notation; older ledgers do not say. */
+  container?: string;
   /** Replace an address that conflicts instead of failing. */
   force: boolean;
-  /** The link's MAC before the container's port joined: "" when it is not known, `NO_MAC` when it had no port. */
+  /** The MAC that the link is to have, which containers know; "" when nobody says. Older ledgers may say `NO_MAC`. */
   mac: string;
+  /** The link keeps it without being told, unless it is made anew. */
+  keepsMac?: boolean;
 }
-
-/** The MAC of a bridge without ports, unless somebody has set one. The kernel does not accept it in a request. */
-const NO_MAC = "00:00:00:00:00:00";
 
 interface MadeGateway {
   added: boolean;
@@ -51,31 +52,33 @@ function requireNone([other]: readonly Prefix[], ifName: string, address: string
 
 export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
   kind: "bridge-gateway",
+  isSharedOnHost: true,
   unmade: { added: false },
   judge({ ifName, address, force }, host) {
-    const index = linkIndex(host.route, ifName);
-    if (index !== undefined && !force) {
-      requireNone(othersThan(parsePrefix(address)!, index, host) ?? [], ifName, address);
-    }
+    const wanted = parsePrefix(address)!, index = linkIndex(host.route, ifName);
+    const others = index === undefined ? [] : othersThan(wanted, index, host);
+    if (others === undefined) return;
+    if (!force) requireNone(others, ifName, address);
+    if (wanted.bytes.length === 16) requireV6(ifName);
   },
-  apply({ ifName, address, force, mac }, host) {
+  apply({ ifName, address, force, mac, keepsMac = false }, host) {
     const wanted = parsePrefix(address)!;
     const index = linkIndex(host.route, ifName);
     if (index === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
     const others = othersThan(wanted, index, host);
-    if (others === undefined) return { added: false };
-    const link = getLink(host.route, index)!;
-    if (!force) requireNone(others, ifName, address);
-    for (const other of others) delAddress(host.route, link.index, other);
-    let added = true; // even if only the kernel's answer is lost
+    if (!force) requireNone(others ?? [], ifName, address);
+    for (const other of others ?? []) delAddress(host.route, index, other);
+    let added = others !== undefined; // even if only the kernel's answer is lost
     try {
-      added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
-      // A bridge without a MAC of its own takes the lowest MAC of its ports: set the one it had.
-      setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
+      if (added) added = addAddress(host.route, index, wanted, { skipDad: true }) === "added";
+      if (mac !== "" && mac !== NO_MAC && (added || !keepsMac)) {
+        setLink(host.route, { index, name: ifName }, { address: parseMac(mac) });
+      }
       if (added && wanted.bytes.length === 16) awaitUse(wanted, host);
       return { added };
     } catch (error) {
-      if (added) undoAfter(error, () => void delAddress(host.route, link.index, wanted));
+      if (added) undoAfter(error, () => void delAddress(host.route, index, wanted));
+      if (wanted.bytes.length === 16) requireV6(ifName);
       throw error;
     }
   },
@@ -83,19 +86,35 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     const index = added ? linkIndex(host.route, ifName) : undefined;
     if (index !== undefined) delAddress(host.route, index, parsePrefix(address)!);
   },
-  repair: (spec, host) => void bridgeGatewayKind.apply(spec, host),
+  repair(spec, host) {
+    bridgeGatewayKind.apply(spec, host);
+    ways().mendWay(spec, host);
+  },
   remove: () => {},
   verify({ ifName, address }, host) {
     const index = linkIndex(host.route, ifName);
     if (index === undefined) return [`link ${ifName} is missing`];
-    const wanted = formatPrefix(parsePrefix(address)!);
-    const present = listAddresses(host.route, index).some((other) => formatPrefix(other) === wanted);
-    return present ? [] : [`gateway address ${address} is missing on ${ifName}`];
+    const wanted = parsePrefix(address)!;
+    if (othersThan(wanted, index, host) !== undefined) {
+      const why = wanted.bytes.length === 16 ? whyNoV6(ifName) : undefined;
+      return [`gateway address ${address} is missing on ${ifName}${why === undefined ? "" : `: ${why}`}`];
+    }
+    return [];
   },
+  // Ledgers of older builds do not say the container's address.
+  inTheWay: (spec, host) => spec.container === undefined ? [] : ways().wayDifference(spec, host),
   describe: ({ ifName, address }) => `gateway address ${address} on ${ifName}`,
 };
 
 export const bridgeGateway = resource(bridgeGatewayKind);
+
+function requireV6(ifName: string): void {
+  const why = whyNoV6(ifName);
+  if (why !== undefined) throw new CniError(INTERNAL, `failed to set bridge addr: ${why}`);
+}
+
+// For those who look at what was made.
+const ways = () => require("./shared/way-to-container.ts") as typeof import("./shared/way-to-container.ts");
 
 /** Only ends the wait on a host that is very busy; nothing is wrong then. */
 const PATIENCE_MS = 1000;
@@ -106,4 +125,8 @@ const PATIENCE_MS = 1000;
  */
 function awaitUse({ bytes }: Prefix, { route }: Host): void {
   awaitChange(RTNLGRP_IPV6_ROUTE, PATIENCE_MS, () => linkTo(route, bytes) === "lo");
+}
+
+function whyNoV6(link: string): string | undefined {
+  return (require("./shared/disabled-v6.ts") as typeof import("./shared/disabled-v6.ts")).whyNoV6(link);
 }

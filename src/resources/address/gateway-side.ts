@@ -7,13 +7,13 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
-import { linkIndex } from "../../ffi/netlink/route/link.ts";
+import { getLink, linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
-import { accepted, ownRedirects, redirects, refuse } from "../link/shared/refusals.ts";
+import { accepted, redirectsNow, refuse } from "../link/shared/refusals.ts";
 
 interface GatewaySideSpec {
   ifName: string;
@@ -24,19 +24,21 @@ interface GatewaySideSpec {
 export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   kind: "gateway-side",
   unmade: undefined,
+  judge({ ifName, addresses }) {
+    const why = addresses.some(({ gateway }) => isV6(gateway)) ? whyNoV6(ifName) : undefined;
+    if (why !== undefined) throw new CniError(INTERNAL, why);
+  },
   apply(spec, host) {
     const { route } = host;
     const index = indexOf(spec, host);
-    refuse(refusals(spec));
     for (const { address, gateway } of spec.addresses) {
       try {
         addAddress(route, index, singleAddress(parseAddress(gateway)!), { skipDad: true });
         addRoute(route, routeTo(address, index));
       } catch (error) {
         if (isNetlinkError(error, EEXIST)) continue;
-        const text = `failed to give ${spec.ifName} the gateway ${gateway} of ${address}: ${
-          (error as Error).message
-        }`;
+        const why = (isV6(gateway) ? whyNoV6(spec.ifName) : undefined) ?? (error as Error).message;
+        const text = `failed to give ${spec.ifName} the gateway ${gateway} of ${address}: ${why}`;
         throw new CniError(INTERNAL, text, "", { cause: error });
       }
     }
@@ -48,7 +50,7 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
     if (index === undefined) return [`link ${spec.ifName} is missing`];
     const addresses = listAddresses(host.route, index), routes = listRoutes(host.route, AF_UNSPEC);
     // The reference plugin leaves redirects open (docs/quirks/bridge.md, "host-refuses-redirects").
-    const differences = isRestated ? [] : accepted(refusals(spec));
+    const differences = isRestated ? [] : accepted(redirectsNow(spec.ifName));
     for (const { address, gateway } of spec.addresses) {
       const bytes = parseAddress(gateway)!;
       if (!addresses.some((present) => compareAddresses(present.bytes, bytes) === 0)) {
@@ -61,17 +63,23 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
     }
     return differences;
   },
-  repair: (spec, host) => gatewaySideKind.apply(spec, host),
+  inTheWay(spec, host) {
+    const { differenceOf } = require("./shared/way-to-container.ts") as typeof import("./shared/way-to-container.ts");
+    const link = getLink(host.route, spec.ifName);
+    return link === undefined ? [] : spec.addresses.flatMap(({ address }) => {
+      const route = routeTo(address, link.index);
+      return differenceOf({ to: route.dst.bytes, link, route }, host);
+    });
+  },
+  repair(spec, host) {
+    refuse(redirectsNow(spec.ifName));
+    gatewaySideKind.apply(spec, host);
+  },
   describe: ({ ifName, addresses }) =>
     `${addresses.map(({ address, gateway }) => `gateway ${gateway} of ${address}`).join(", ")} on ${ifName}`,
 };
 
 export const gatewaySide = resource(gatewaySideKind);
-
-/** IPv4 brings forwarding, with which the link's own key suffices. */
-function refusals({ ifName, addresses }: GatewaySideSpec): string[] {
-  return addresses.every(({ gateway }) => isV6(gateway)) ? redirects(ifName) : [ownRedirects(ifName)];
-}
 
 function indexOf({ ifName }: GatewaySideSpec, host: Host): number {
   const index = linkIndex(host.route, ifName);
@@ -85,4 +93,8 @@ function singleAddress(bytes: Uint8Array): Prefix {
 
 function routeTo(address: string, oif: number): KernelRoute {
   return { dst: singleAddress(parsePrefix(address)!.bytes), oif, scope: RT_SCOPE_HOST };
+}
+
+function whyNoV6(link: string): string | undefined {
+  return (require("./shared/disabled-v6.ts") as typeof import("./shared/disabled-v6.ts")).whyNoV6(link);
 }

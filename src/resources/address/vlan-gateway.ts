@@ -12,6 +12,7 @@ import { addLink, delLink, getLink, type Link, listLinks, setLink } from "../../
 import { vethKind } from "../../ffi/netlink/route/link-kinds.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
+import { sayingWhatIsLacking } from "../link/shared/vlan-filtering.ts";
 import { freshHostName } from "../link/shared/usable.ts";
 import { aliasFor, isVlanGateway } from "../link/shared/host-link.ts";
 import { accepted, advertisements, redirects, refuse } from "../link/shared/refusals.ts";
@@ -46,6 +47,8 @@ function requireShort(name: string): void {
 
 export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   kind: "vlan-gateway",
+  isSharedOnHost: true,
+  confines: true,
   unmade: { name: "", mac: "", created: false },
   judge: (spec) => requireShort(vlanGatewayName(spec)),
   apply(spec, host) {
@@ -102,7 +105,6 @@ function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
       ifName: freshHostName(host),
       mtu,
       master: bridge.index,
-      up: true,
       kind: vethKind({ peer: { ifName: name, mtu } }),
     });
     return true;
@@ -117,9 +119,12 @@ function finish(link: Link, bridge: Link, { vlan, network }: VlanGatewaySpec, ho
   const port = otherEnd(link, host);
   if (port !== undefined && port.master === bridge.index) {
     const present = listPortVlans(host.route, port);
-    addPortVlans(host.route, port, [{ first: vlan, last: vlan, pvid: true, untagged: true }]);
+    sayingWhatIsLacking(() =>
+      addPortVlans(host.route, port, [{ first: vlan, last: vlan, pvid: true, untagged: true }])
+    );
     delPortVlans(host.route, port, present.filter(({ first }) => first !== vlan));
     refuse(advertisements(port.name));
+    setLink(host.route, port, { up: true });
   }
   setLink(host.route, link, { up: true, alias: aliasFor(network) });
 }

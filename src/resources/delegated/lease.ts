@@ -10,6 +10,8 @@ import { undoAfter } from "../../contract/undo.ts";
 interface LeaseSpec {
   /** The IPAM plugin's name. */
   type: string;
+  /** Whether it may lease no address, and only give routes. */
+  mayBeEmpty?: boolean;
 }
 
 export const leaseKind: ResourceKind<LeaseSpec, Result> = {
@@ -17,9 +19,9 @@ export const leaseKind: ResourceKind<LeaseSpec, Result> = {
   isDelegated: true,
   isLease: true,
   unmade: { cniVersion: "" },
-  apply({ type }, host) {
+  apply({ type, mayBeEmpty }, host) {
     const result = host.delegate(type, "ADD")!;
-    if (result.ips?.length) return result;
+    if (result.ips?.length || mayBeEmpty) return result;
     const error = new CniError(INTERNAL, "IPAM plugin returned missing IP config");
     undoAfter(error, () => host.delegate(type, "DEL"));
     throw error;

@@ -12,6 +12,7 @@ import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { existingTable } from "../../iptables/host-tables.ts";
 import { FAMILIES, type Family, protocolNumbers } from "../../iptables/rule.ts";
 import { isSameBytes } from "../../net/address.ts";
+import { isAmongAll } from "../packets/port-mappings/spec.ts";
 import { CHAIN, chainName, DNAT } from "../packets/port-mappings/iptables.ts";
 import { keyOf, overlaps, PORTS, PORTS_AT, RANGES, RANGES_AT } from "../packets/port-mappings/nft-elements.ts";
 import { Contents, owned } from "../packets/port-mappings/nft-structure.ts";
@@ -33,6 +34,17 @@ const priorities: Record<PortWay, number> = { iptables: -100, netavark: -100, nf
 
 /** In the order in which the kernel asks their tables. */
 const ways = ["iptables", "netavark", "nftables"] as const;
+
+/** Programs of the host that listen where a container asks for a port: one line for each. Few ask. */
+export function hostListeners(claims: readonly PortClaim[]): string[] {
+  return (require("./listeners.ts") as typeof import("./listeners.ts")).hostListeners(claims);
+}
+
+/** Ports that nobody reaches the container by: one line for each run. Few have any. */
+export function unreachedPorts({ unreached }: PortClaimant, mayHaveMore = false): string[] {
+  if (unreached === undefined) return [];
+  return (require("./unreached.ts") as typeof import("./unreached.ts")).unreachedLines(unreached, mayHaveMore);
+}
 
 /** One line for each port that others have, too: who gets the connections. A port that is lost is lost to one only. */
 export function idleBecauseOfRivals(claimant: PortClaimant, host: Host): IdlePorts {
@@ -110,6 +122,7 @@ function holdersInIptables(claimant: PortClaimant, host: Host, family: Family): 
       const { protocol, port, at } = claim;
       for (const rule of rules) {
         if (!rule.matches({ protocol, destinationPort: port }) || !meets(rule.destination, at)) continue;
+        if (rule.destination === undefined && !isAmongAll(at)) continue;
         holders.push({ claim, whose, isOfAll: rule.destination === undefined, isLater });
       }
     }
@@ -129,7 +142,9 @@ function holdersInOurTable({ claims }: PortClaimant, socket: NetlinkSocket): Com
     const { family, protocol, port, at } = claim, number = protocolNumbers[protocol], size = family === 4 ? 4 : 16;
     // Mappings with conditions have other maps: they are for a part of the connections.
     const map = (kind: string) => `${kind}_ipv${family}`;
-    const ofAll = [PORTS, RANGES].map((kind) => contents.at(map(kind), keyOf(undefined, number, port)));
+    const ofAll = !isAmongAll(at)
+      ? []
+      : [PORTS, RANGES].map((kind) => contents.at(map(kind), keyOf(undefined, number, port)));
     const ofOne = [PORTS_AT, RANGES_AT].flatMap((kind) => contents.list(map(kind))).filter((element) => {
       const address = element.key.subarray(0, size);
       return meets(address, at) && overlaps(element, { key: keyOf(address, number, port) });

@@ -2,26 +2,71 @@
  * IP forwarding on the host, for one address family. A gateway needs it. DEL leaves it on, because other programs may need
  * it, too.
  */
+import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
+import { getLink } from "../../ffi/netlink/route/link.ts";
+import { readSysctl, sysctlName, writeSysctl } from "../../ffi/sysctl.ts";
+import { MADE } from "../link/shared/host-link.ts";
 
 interface ForwardingSpec {
   family: 4 | 6;
+  /** The link of the host by which the container's packets come in; older ledgers do not say. */
+  ifName?: string;
 }
 
 const keys = { 4: "net/ipv4/ip_forward", 6: "net/ipv6/conf/all/forwarding" };
 
 export const forwardingKind: ResourceKind<ForwardingSpec> = {
   kind: "forwarding",
+  isSharedOnHost: true,
   unmade: undefined,
-  apply({ family }) {
-    if (readSysctl(keys[family]) !== "1") writeSysctl(keys[family], "1");
+  apply(spec, host) {
+    const { family } = spec;
+    if (readSysctl(keys[family]) !== "1") {
+      writeSysctl(keys[family], "1");
+      keepInternalBridgesOff(host);
+    }
+    const ofLink = switchOf(spec);
+    if (ofLink !== undefined && readSysctl(ofLink) === "0" && isOurs(spec, host)) writeSysctl(ofLink, "1");
   },
   repair: (spec, host) => forwardingKind.apply(spec, host),
   undo: () => {},
   remove: () => {},
-  verify: ({ family }) => readSysctl(keys[family]) === "1" ? [] : [`${keys[family].replaceAll("/", ".")} is not 1`],
+  verify: ({ family }) => readSysctl(keys[family]) === "1" ? [] : [`${sysctlName(keys[family])} is not 1`],
+  inTheWay(spec, { route }) {
+    if (spec.family === 6 || readSysctl(keys[spec.family]) !== "1") return [];
+    const { linkTo } = require(
+      "../../ffi/netlink/route/route-lookup.ts",
+    ) as typeof import("../../ffi/netlink/route/route-lookup.ts");
+    const lines: string[] = [];
+    for (const ifName of new Set([spec.ifName, linkTo(route, NOBODY)])) {
+      const key = switchOf({ ...spec, ifName }), name = key === undefined ? "" : sysctlName(key);
+      if (key === undefined || readSysctl(key) !== "0") continue;
+      lines.push(`${name} is 0, so what comes in by ${ifName} is not forwarded: 'sysctl -w ${name}=1'`);
+    }
+    return lines;
+  },
   describe: ({ family }) => `IPv${family} forwarding`,
 };
+
+/** What others made may be shut on purpose, as podman's internal bridges are. */
+function isOurs({ ifName }: ForwardingSpec, host: Host): boolean {
+  const link = ifName === undefined ? undefined : getLink(host.route, ifName);
+  return link?.kind === "veth" || link?.alias?.startsWith(MADE) === true;
+}
+
+/** An address beyond every network of this host (RFC 5737): packets to it take the default route. */
+const NOBODY = Uint8Array.of(192, 0, 2, 1);
+
+/** For IPv4, each link has a switch of its own for what comes in by it. IPv6 asks that of all links alone. */
+function switchOf({ family, ifName }: ForwardingSpec): string | undefined {
+  return family === 6 || ifName === undefined ? undefined : `net/ipv4/conf/${ifName}/forwarding`;
+}
+
+/** The switch of the host sets every link's own. */
+function keepInternalBridgesOff(host: Host): void {
+  (require("../packets/shared/internal-bridges.ts") as typeof import("../packets/shared/internal-bridges.ts"))
+    .keepForwardingOff(host);
+}
 
 export const forwarding = resource(forwardingKind);

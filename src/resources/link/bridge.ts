@@ -9,7 +9,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { EEXIST } from "../../ffi/errno.ts";
+import { EEXIST, EOPNOTSUPP } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import {
   addLink,
@@ -21,12 +21,15 @@ import {
   listLinks,
   setLink,
 } from "../../ffi/netlink/route/link.ts";
+import { knowsVlanFiltering } from "../../ffi/netlink/route/bridge.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
+import { randomMac } from "../../ffi/random.ts";
 import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
+import { NO_MAC } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
-import { aliasFor, isVlanGateway, keepAddress, whyOthers } from "./shared/host-link.ts";
+import { aliasFor, isVlanGateway, keepAddress, MADE, whyOthers } from "./shared/host-link.ts";
 import { requireUsableMtu } from "./shared/usable.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
@@ -42,11 +45,19 @@ interface BridgeSpec {
 
 interface MadeBridge {
   index: number;
+  /** Its own, where the configuration has an alternative one. */
+  name: string;
   mac: string;
+  /** What it is to have as its ports come and go (bridge-gateway.ts). */
+  macToKeep: string;
+  /** It has it without being told. */
+  keepsMac: boolean;
   created: boolean;
   /** Restores the host's setting. There is none for a bridge that was found. */
   restoreHost?: () => void;
 }
+
+const vlanFiltering = () => require("./shared/vlan-filtering.ts") as typeof import("./shared/vlan-filtering.ts");
 
 /** Returns false when a concurrent ADD created it first. */
 function create(spec: BridgeSpec, host: Host): boolean {
@@ -61,7 +72,8 @@ function create(spec: BridgeSpec, host: Host): boolean {
     if (isNetlinkError(error, EEXIST)) return false;
     undoUnlessRefused(error, () => removeUnused(spec, host));
     const reason = `could not add "${spec.name}": ${(error as Error).message}`;
-    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
+    const hint = spec.vlanFiltering && isNetlinkError(error, EOPNOTSUPP) ? vlanFiltering().NO_VLAN_FILTERING : "";
+    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, hint, { cause: error });
   }
 }
 
@@ -74,10 +86,12 @@ function requireBridge({ kind }: Link, { name }: BridgeSpec): void {
   );
 }
 
-function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, host: Host): Link {
+/** Writes into `made` as soon as there is something to undo. */
+function prepare(link: Link | undefined, made: MadeBridge, spec: BridgeSpec, host: Host): void {
   if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being created`);
   requireBridge(link, spec);
-  if (spec.vlanFiltering && !link.vlanFiltering) {
+  // Without such bridges, the port's VLANs will be refused.
+  if (spec.vlanFiltering && !link.vlanFiltering && knowsVlanFiltering(host.route)) {
     warn(
       `bridge ${spec.name} existed before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect ` +
         `until "ip link set ${spec.name} type bridge vlan_filtering 1"`,
@@ -85,10 +99,14 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
   }
   // The bridge may be found by an alternative name, which the sysctls do not have.
   refuse(advertisements(link.name));
+  const restoreHost = refuseRedirects(link.name);
+  if (made.created) made.restoreHost = restoreHost;
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
-  if (created) keepAddress(link, host, aliasFor(spec.network));
-  return link;
+  if (made.created) keepAddress(link, host, aliasFor(spec.network));
+  const { index, name, mac, alias } = link;
+  const keepsMac = made.created || alias?.startsWith(MADE) === true;
+  Object.assign(made, { index, name, mac, macToKeep: mac === NO_MAC ? randomMac() : mac, keepsMac });
 }
 
 /**
@@ -133,7 +151,9 @@ function whyItStays(link: Link, network: string, host: Host): string | undefined
 
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
-  unmade: { index: 0, mac: "", created: false },
+  isSharedOnHost: true,
+  confines: true,
+  unmade: { index: 0, name: "", mac: "", macToKeep: "", keepsMac: true, created: false },
   requireRoom: ({ name }, host) => requireBridgeName(name, host),
   judge(spec, host) {
     const link = getLink(host.route, spec.name);
@@ -143,13 +163,12 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   apply(spec, host) {
     host.useShared();
     const existing = getLink(host.route, spec.name);
-    const created = existing === undefined && create(spec, host);
+    const made: MadeBridge = { ...bridgeKind.unmade, created: existing === undefined && create(spec, host) };
     try {
-      const { index, mac, name } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
-      const restoreHost = refuseRedirects(name);
-      return { index, mac, created, ...created && { restoreHost } };
+      prepare(existing ?? getLink(host.route, spec.name), made, spec, host);
+      return made;
     } catch (error) {
-      if (created) undoAfter(error, () => removeUnused(spec, host));
+      undoAfter(error, () => bridgeKind.undo!(spec, made, host));
       throw error;
     }
   },
@@ -185,6 +204,11 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
 };
 
 export const bridge = resource(bridgeKind);
+
+/** The kernel's own name of the bridge, whatever name it is looked for by; the same where there is none. */
+export function ownBridgeName(name: string, host: Host): string {
+  return getLink(host.route, name)?.name ?? name;
+}
 
 export function bridgeMac(name: string, host: Host): string | undefined {
   return linkMac(host.route, name);

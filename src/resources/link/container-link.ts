@@ -1,7 +1,8 @@
 /**
  * A macvlan, ipvlan, vlan or dummy link in the container, created there by one request with its name, MAC and MTU. Its
- * master is on the host, in the container, or there is none (dummy). DEL removes the link CNI_IFNAME if it has the same
- * kind; an absent link, or a namespace that is gone, counts as removed.
+ * master is on the host, in the container, or there is none (dummy). DEL removes it by its index, which the container
+ * cannot change; where that is not known, it removes the link CNI_IFNAME if it has the same kind. What has another index by
+ * now is in shared/hidden-link.ts. A link that the container has deleted, or a namespace that is gone, counts as removed.
  *
  * The kernel looks for the master in the namespace of the socket that sends the request. For a master on the host we
  * therefore use the host's socket and name the container's namespace in the request. Before Linux 6.15 the kernel then
@@ -12,7 +13,16 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../../ffi/errno.ts";
-import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
+import {
+  addLink,
+  getLink,
+  type Link,
+  linkIndex,
+  linkMac,
+  listLinks,
+  type NewLink,
+  setLink,
+} from "../../ffi/netlink/route/link.ts";
 import {
   dummy,
   ipvlan,
@@ -23,7 +33,8 @@ import {
   vlan,
   type VlanSettings,
 } from "../../ffi/netlink/route/link-kinds.ts";
-import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
+import { netnsIds } from "../../ffi/netlink/route/netns-id.ts";
+import { removeLinkAt } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Master } from "./shared/master-link.ts";
@@ -52,6 +63,8 @@ const formats: Record<LinkType["kind"], LinkFormat<LinkType["settings"]>> = {
 
 interface ContainerLinkSpec {
   ifName: string;
+  /** Undefined in older ledgers, and when another program did ADD. */
+  index?: number;
   type: LinkType;
   /** Undefined: the kernel picks one, or takes the master's. */
   mac?: string;
@@ -63,10 +76,14 @@ interface ContainerLinkSpec {
   birthName?: string;
 }
 
+/** The kind's name in ledgers. */
+const KIND = "container-link";
+
 export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }> = {
-  kind: "container-link",
+  kind: KIND,
   isContainerLink: true,
-  hostMaster: ({ master }) => master === undefined || master.inContainer ? undefined : master.name,
+  opensLink: true,
+  hostMaster: ({ master }) => hostMasterOf(master),
   unmade: { mac: "" },
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
@@ -77,7 +94,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     if (type.kind === "macvlan" || type.kind === "ipvlan") requireUsableMtu(mtu);
   },
   apply(spec, host) {
-    const { ifName, type, mac, mtu, master } = spec;
+    const { ifName, index, type, mac, mtu, master } = spec;
     const container = host.container!;
     const socket = socketOf(spec, host);
     const link = master && linkIndex(socket, master.name);
@@ -85,7 +102,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     const netnsFd = socket === container.route ? undefined : container.netnsFd;
     const address = mac === undefined ? undefined : parseMac(mac);
     const kind = formats[type.kind].kind(type.settings);
-    const request: NewLink = { ifName, kind, address, mtu, link, netnsFd };
+    const request: NewLink = { ifName, index, kind, address, mtu, link, netnsFd };
     try {
       addLink(socket, request);
     } catch (error) {
@@ -102,13 +119,12 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
       throw error;
     }
   },
-  remove({ ifName, birthName, type }, host) {
+  remove(spec, host) {
     if (host.container === undefined) return;
-    const { route, inside } = host.container;
-    // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
-    for (const name of [ifName, birthName]) {
-      if (name && getLink(route, name)?.kind === type.kind) removeLink(route, name, inside);
-    }
+    const { route, inside } = host.container, links = listLinks(route), own = ownAmong(links, spec, host);
+    if (own !== undefined) removeLinkAt(route, own, { inside });
+    const mayBeHidden = own === undefined || links.some((link) => isMadeFrom(own, link)) || hasMovedLinks(own, route);
+    if (spec.index !== undefined && mayBeHidden) removeWhatIsHidden(spec, spec.index, host);
   },
   verify(spec, host) {
     const { ifName, type, mtu, master } = spec;
@@ -151,6 +167,50 @@ export function freshBirthName(ifName: string, host: Host): string {
   return linkIndex(host.route, ifName) === undefined ? "" : freshHostName(host);
 }
 
+function ownAmong(
+  all: readonly Link[],
+  { index, ifName, birthName, type, mac, master }: ContainerLinkSpec,
+  host: Host,
+) {
+  const links = all.filter(({ kind }) => kind === type.kind);
+  if (index !== undefined) return links.find((link) => link.index === index);
+  // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
+  const named = links.find(({ name }) => name === ifName || name === birthName);
+  if (named !== undefined) return named;
+  const isUpon = ({ link, linkNetnsId }: Link) =>
+    linkNetnsId !== undefined && link === linkIndex(host.route, master!.name);
+  return links.find((link) =>
+    (!!mac && link.mac === mac) || (isOnMastersOnly(type, link) && hostMasterOf(master) !== undefined && isUpon(link))
+  );
+}
+
+/** A link of the container's can be the master of one more, which the kernel then puts upon the same link of the host. */
+function isMadeFrom(own: Link, { index, kind, link, linkNetnsId }: Link): boolean {
+  return index !== own.index && kind === own.kind && linkNetnsId !== undefined && linkNetnsId === own.linkNetnsId &&
+    link === own.link;
+}
+
+/** Among what the container has moved to other namespaces, there may be a link made from its own. */
+function hasMovedLinks({ linkNetnsId }: Link, route: NetlinkSocket): boolean {
+  return linkNetnsId !== undefined && netnsIds(route).some((id) => id !== linkNetnsId);
+}
+
+/** A master has one vlan of an ID. */
+function isOnMastersOnly(type: LinkType, { kindData }: Link): boolean {
+  return type.kind === "vlan" && kindData !== undefined && vlan.settings(kindData).id === type.settings.id;
+}
+
+function hostMasterOf(master: Master | undefined): string | undefined {
+  return master === undefined || master.inContainer ? undefined : master.name;
+}
+
+function removeWhatIsHidden({ ifName, type, mac, master }: ContainerLinkSpec, index: number, host: Host): void {
+  // Few containers do that.
+  const { removeHidden } = require("./shared/hidden-link.ts") as typeof import("./shared/hidden-link.ts");
+  const onHost = hostMasterOf(master), isOnly = (link: Link) => onHost !== undefined && isOnMastersOnly(type, link);
+  removeHidden({ resource: KIND, ifName, kind: type.kind, index, mac, master: onHost, isOnly }, host);
+}
+
 function socketOf({ master }: ContainerLinkSpec, host: Host): NetlinkSocket {
   return master === undefined || master.inContainer ? host.container!.route : host.route;
 }
@@ -165,7 +225,7 @@ function addAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: N
     throw creationFailed(spec, (error as Error).message, error);
   }
   try {
-    setLink(route, { index: linkIndex(route, name)!, name }, { ifName: spec.ifName });
+    setLink(route, { index: spec.index ?? linkIndex(route, name)!, name }, { ifName: spec.ifName });
   } catch (error) {
     undoAfter(error, () => containerLinkKind.remove(spec, host));
     const text = `failed to rename ${spec.type.kind} to "${spec.ifName}": ${(error as Error).message}`;

@@ -1,19 +1,28 @@
 /**
  * A veth pair: one end in the container, the other on the host, alone or as a bridge port. One request creates both ends
- * in place. DEL removes the container's end by its name, and the kernel removes the host's with it. If the namespace is
- * gone, DEL removes the host's end if it still has its MAC. A pair that is absent counts as removed.
+ * in place. The host's end is down until all that confines it is there (host-end-up.ts). DEL removes the host's end if it
+ * still has its MAC, and the kernel removes the container's with it, wherever that is by now. Without a host's end it removes
+ * the link CNI_IFNAME. A pair that is absent counts as removed.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { EEXIST } from "../../ffi/errno.ts";
+import { EEXIST, EOPNOTSUPP } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { addLink, getLink, hasLinkAt, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../net/mac.ts";
+import { undoAfter } from "../../contract/undo.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "./shared/usable.ts";
-import { accepted, advertisements, portSysctlDifferences, refuse, setPortSysctls } from "./shared/refusals.ts";
+import {
+  accepted,
+  advertisements,
+  portSysctlDifferences,
+  redirectsNow,
+  refuse,
+  setPortSysctls,
+} from "./shared/refusals.ts";
 
 interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -26,6 +35,8 @@ interface VethSpec {
   bridge?: string;
   /** The host's end is a port of a switch, which may be its master and looks after that itself. */
   isSwitchPort?: boolean;
+  /** The host is the container's next hop on it, and takes no other next hop from the container. */
+  refusesRedirects?: boolean;
 }
 
 export const vethKind: ResourceKind<VethSpec> = {
@@ -48,8 +59,6 @@ export const vethKind: ResourceKind<VethSpec> = {
         address: parseMac(spec.hostMac),
         mtu: spec.mtu,
         master,
-        // Up already: no packet comes in while the container's end is down, until it has its addresses.
-        up: true,
         txQueueLength: 0,
         kind: vethLink({
           peer: {
@@ -68,19 +77,36 @@ export const vethKind: ResourceKind<VethSpec> = {
       const details = whyUnusableMac(spec.containerMac) || mtu;
       throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
-    harden(spec);
+    try {
+      harden(spec);
+    } catch (error) {
+      undoAfter(error, () => vethKind.remove(spec, host));
+      throw error;
+    }
   },
-  remove({ hostName, hostMac, containerName }, host, isRestated) {
+  remove(spec, host, isRestated) {
     // Loaded here: it brings the code that starts child processes, which ADD by `bridge` does not need.
-    const { removeLink } = require(
+    const { removeLinkAt } = require(
       "../../ffi/netlink/route/remove-link.ts",
     ) as typeof import("../../ffi/netlink/route/remove-link.ts");
-    // The link CNI_IFNAME belongs to this attachment, whoever made it.
-    if (host.container !== undefined) removeLink(host.container.route, containerName, host.container.inside);
-    // The container has given its end another name or namespace; or the path of its own is gone, and a process holds it.
-    // A prevResult may be another interface's, so only the ledger's pair counts while the container is there.
-    const isKnown = host.container === undefined || !isRestated && hostMac !== "";
-    if (isKnown && hasHostEnd({ hostName, hostMac }, host)) removeLink(host.route, hostName);
+    const { container } = host, outside = ownHostEnd(spec, host, isRestated);
+    if (outside !== undefined) {
+      // The container's end goes with it, whatever name and namespace the container has given that.
+      const { link: far } = outside;
+      const isRestGone = () => container === undefined || far === undefined || !hasLinkAt(container.route, far);
+      removeLinkAt(host.route, outside, { isRestGone });
+    } else if (container !== undefined) {
+      const inside = getLink(container.route, spec.containerName);
+      // An alternative name may be anybody's.
+      if (inside?.name !== spec.containerName) return;
+      try {
+        // The link CNI_IFNAME belongs to this attachment, whoever made it.
+        removeLinkAt(container.route, inside, { inside: container.inside });
+      } catch (error) {
+        // A link that cannot be deleted, such as lo, is no attachment's: the container has given it the name.
+        if (!isNetlinkError(error, EOPNOTSUPP)) throw error;
+      }
+    }
   },
   verify(spec, host) {
     const { hostName, hostMac, containerName } = spec;
@@ -95,7 +121,6 @@ export const vethKind: ResourceKind<VethSpec> = {
     if (!isPair(inside, outside) || !hasMaster(outside, spec, host)) {
       differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
-      if (!outside.up) differences.push(`link ${hostName} is down`);
       differences.push(
         ...accepted(advertisements(hostName)),
         ...spec.isSwitchPort ? portSysctlDifferences(hostName) : [],
@@ -114,7 +139,6 @@ export const vethKind: ResourceKind<VethSpec> = {
     setLink(host.route, outside, {
       master: hasMaster(outside, spec, host) ? undefined : masterOf(spec, host) ?? 0,
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
-      up: true,
     });
     harden(spec);
   },
@@ -125,8 +149,8 @@ export const vethKind: ResourceKind<VethSpec> = {
 
 export const veth = resource(vethKind);
 
-function harden({ hostName, isSwitchPort }: VethSpec): void {
-  refuse(advertisements(hostName));
+function harden({ hostName, isSwitchPort, refusesRedirects }: VethSpec): void {
+  refuse([...advertisements(hostName), ...refusesRedirects ? redirectsNow(hostName) : []]);
   if (isSwitchPort) setPortSysctls(hostName);
 }
 
@@ -142,13 +166,15 @@ function isPair(inside: Link, outside: Link | undefined): outside is Link {
   return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
 }
 
-/** Names of links are reused: the MAC address tells whether this is the link that ADD made. */
-function hasHostEnd(
-  { hostName, hostMac }: Pick<VethSpec, "hostName" | "hostMac">,
-  host: Pick<Host, "route">,
-): boolean {
+/**
+ * The host's end, which the container cannot rename or move. Names of links are reused: the MAC address tells whether this
+ * is the link that ADD made. A prevResult may be another interface's: then it does not say the MAC address of the other end.
+ */
+function ownHostEnd({ hostName, hostMac, containerMac }: VethSpec, host: Host, isRestated = false): Link | undefined {
   const link = hostName === "" ? undefined : getLink(host.route, hostName);
-  return link?.kind === "veth" && (hostMac === "" || link.mac === hostMac);
+  if (link?.kind !== "veth" || (hostMac !== "" && link.mac !== hostMac)) return undefined;
+  if (!isRestated || host.container === undefined) return link;
+  return hostMac !== "" && containerMac !== "" ? link : undefined;
 }
 
 function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError {

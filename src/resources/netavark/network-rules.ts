@@ -11,7 +11,8 @@ import { compares } from "../../ffi/netlink/nftables/compare.ts";
 import { jumpTarget } from "../../ffi/netlink/nftables/action.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, flushChain, type FoundRule } from "../../ffi/netlink/nftables/rule.ts";
-import { delSet, listSets } from "../../ffi/netlink/nftables/set.ts";
+import { delSet, linkNameOf, listSets } from "../../ffi/netlink/nftables/set.ts";
+import { getLink } from "../../ffi/netlink/route/link.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parsePrefix } from "../../net/address.ts";
 import {
@@ -27,7 +28,7 @@ import {
 import {
   addNetworkChains,
   addSharedChains,
-  linkName,
+  type FoundNetwork,
   networkRules,
   type NetworkRulesSpec,
   type PlacedRule,
@@ -38,18 +39,21 @@ import { isSpare } from "./shared/bridge.ts";
 
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
   kind: "network-rules",
+  confines: true,
   unmade: undefined,
-  apply(spec, { netfilter }) {
-    commitUnchanged(netfilter, () => planMaking(netfilter, spec));
+  apply(spec, host) {
+    const { netfilter } = host, network = asFound(spec, host);
+    commitUnchanged(netfilter, () => planMaking(netfilter, network));
   },
-  verify(spec, { netfilter }) {
-    return missing(new TableRules(netfilter), spec).map(({ chain }) =>
+  verify(spec, host) {
+    return missing(new TableRules(host.netfilter), asFound(spec, host)).map(({ chain }) =>
       `a rule of network ${spec.networkId} in chain ${chain} of table inet ${table.name} is missing`
     );
   },
   remove(spec, host, isRestated) {
     if (!isSpare(spec.bridge, host)) return;
-    commitUnchanged(host.netfilter, () => planRemoval(host.netfilter, spec));
+    const network = asFound(spec, host);
+    commitUnchanged(host.netfilter, () => planRemoval(host.netfilter, spec.bridge, network));
     if (isRestated) removeNetavark1(spec, host);
   },
   repair: (spec, host) => networkRulesKind.apply(spec, host),
@@ -58,6 +62,12 @@ export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
 
 export const netavarkNetworkRules = resource(networkRulesKind);
 
+/** The document may have an alternative name of the bridge, which rules do not know. Only isolation goes by a name. */
+function asFound(spec: NetworkRulesSpec, host: Host): FoundNetwork {
+  const link = spec.isInternal ? undefined : getLink(host.route, spec.bridge);
+  return { ...spec, bridge: link?.name ?? spec.bridge, isInVrf: link?.master !== undefined };
+}
+
 function removeNetavark1({ network, bridge, subnets }: NetworkRulesSpec, host: Host): void {
   const { removeNetworkRules } = require(
     "./shared/netavark1-rules.ts",
@@ -65,17 +75,17 @@ function removeNetavark1({ network, bridge, subnets }: NetworkRulesSpec, host: H
   removeNetworkRules({ network, bridge, subnets: subnets.map(({ subnet }) => subnet) }, host);
 }
 
-function missing(present: TableRules, spec: NetworkRulesSpec): PlacedRule[] {
-  const own = networkRules(spec);
+function missing(present: TableRules, network: FoundNetwork): PlacedRule[] {
+  const own = networkRules(network);
   return own.length === 0 ? [] : [...sharedRules, ...own].filter((rule) => !present.has(rule));
 }
 
-function planMaking(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
-  const present = new TableRules(socket), lacking = missing(present, spec);
+function planMaking(socket: NetlinkSocket, network: FoundNetwork): NftMessage[] {
+  const present = new TableRules(socket), lacking = missing(present, network);
   if (lacking.length === 0) return [];
   return [
     ...addSharedChains(),
-    ...addNetworkChains(spec),
+    ...addNetworkChains(network),
     ...lacking.some(isInFront) ? putInFront(present) : [],
     ...lacking.filter((rule) => !isInFront(rule)).flatMap((rule) => writeRule(rule)),
   ];
@@ -101,16 +111,16 @@ function putInFront(present: TableRules): NftMessage[] {
   ];
 }
 
-/** Finds the network's rules whatever its options were when they were made. */
-function planRemoval(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
-  const { networkId, bridge, subnets } = spec;
+/** Finds the network's rules whatever its options were when they were made, and whichever of the bridge's names they have. */
+function planRemoval(socket: NetlinkSocket, configuredBridge: string, network: FoundNetwork): NftMessage[] {
+  const { networkId, subnets, bridge } = network, names = [configuredBridge, bridge].map(linkNameOf);
   const chains = subnets.flatMap(({ subnet }) => [portsChain(networkId, subnet), subnetChain(networkId, subnet)]);
-  const own = networkRules(spec), name = linkName(bridge);
+  const own = networkRules(network);
   const ends = subnets.flatMap(({ subnet }) => [from(parsePrefix(subnet)!), to(parsePrefix(subnet)!)]);
   const isOfNetwork = ({ chain, expressions }: FoundRule): boolean => {
     if (own.some((rule) => rule.chain === chain && isSame(rule.expressions, expressions))) return true;
     if (chains.includes(jumpTarget(expressions) ?? "")) return true;
-    if (ISOLATIONS.includes(chain)) return expressions.some((each) => compares(each, name));
+    if (ISOLATIONS.includes(chain)) return expressions.some((each) => names.some((name) => compares(each, name)));
     return OF_SUBNETS.includes(chain) && ends.some((end) => mentions(expressions, end));
   };
   const rules = new TableRules(socket).all().filter((rule) => !chains.includes(rule.chain) && isOfNetwork(rule));

@@ -1,7 +1,8 @@
 /**
  * On the userspace datapath of Open vSwitch, ovs-vswitchd reads a copy of each frame from the host's end of the pair. The kernel
  * still processes the frame itself: it would answer and forward, whatever the VLAN. So a rule drops it, in a table of our own
- * (owned-table.ts). It is there before the link and goes after it.
+ * (owned-table.ts). It is there before the link and goes after it. On the kernel's datapath it drops what comes while the end
+ * is no port.
  *
  *     table inet patchbay_ovs {
  *       counter dropped { }
@@ -17,15 +18,21 @@ import type { Host } from "../../contract/host.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { drop } from "../../ffi/netlink/nftables/action.ts";
-import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { commitUnchanged, hasNfTables } from "../../ffi/netlink/nftables/batch.ts";
 import { countIn } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { inputLink } from "../../ffi/netlink/nftables/packet-match.ts";
-import { createElement, delElement, getElement, linkNameKey, type NftSet } from "../../ffi/netlink/nftables/set.ts";
+import {
+  createElement,
+  delElement,
+  getElement,
+  linkNameKey,
+  linkNameOf,
+  type NftSet,
+} from "../../ffi/netlink/nftables/set.ts";
 import { type Chain, nameOf } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../ffi/libc.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
 import { type FoundElement, ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
@@ -34,6 +41,8 @@ import { isLost, ownerComment } from "./shared/owner-comment.ts";
 interface HostCopyDroppedSpec extends Owner {
   /** Of the host; "" when it is not known. */
   link: string;
+  /** The switch is in the kernel and takes the packets itself. A kernel without nf_tables does without the rule. */
+  isKernelDatapath?: boolean;
 }
 
 const table = ownTables["host-copy-dropped"];
@@ -54,24 +63,18 @@ const owned = new OwnedTable({
   counter: DROPPED,
 });
 
-/** Whether a switch that is a process has the link. */
+/** For a link that no switch of the kernel has: whether it is a port of a switch that is a process. */
 export function isHostCopyDropped(link: string, host: Host): boolean {
   const netfilter = netfilterOf(host);
-  return netfilter !== undefined && getElement(netfilter, links, keyOf({ link })) !== undefined;
-}
-
-function keyOf({ link }: Pick<HostCopyDroppedSpec, "link">): Uint8Array {
-  const key = new Uint8Array(linkNameKey.length);
-  key.set(utf8(link));
-  return key;
+  return netfilter !== undefined && getElement(netfilter, links, linkNameOf(link)) !== undefined;
 }
 
 function planElement(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
   // An element that is there is a former link's of this name.
-  const isStale = getElement(socket, links, keyOf(spec)) !== undefined;
+  const isStale = getElement(socket, links, linkNameOf(spec.link)) !== undefined;
   return [
-    ...isStale ? [delElement(links, keyOf(spec))] : [],
-    createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: DROPPED }),
+    ...isStale ? [delElement(links, linkNameOf(spec.link))] : [],
+    createElement(links, { key: linkNameOf(spec.link), comment: ownerComment(spec), counter: DROPPED }),
   ];
 }
 
@@ -79,7 +82,7 @@ function planApply(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage
   if (owned.counterUse(socket, DROPPED) !== undefined) return planElement(socket, spec);
   return [
     ...owned.frame(),
-    createElement(links, { key: keyOf(spec), comment: ownerComment(spec), counter: DROPPED }),
+    createElement(links, { key: linkNameOf(spec.link), comment: ownerComment(spec), counter: DROPPED }),
   ];
 }
 
@@ -96,26 +99,29 @@ function planRemoval(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessa
   const owner = ownerComment(spec);
   const elements = spec.link === ""
     ? owned.findWhere(socket, [links], (comment) => comment === owner)
-    : owned.find(socket, [{ set: links, key: keyOf(spec) }], owner);
+    : owned.find(socket, [{ set: links, key: linkNameOf(spec.link) }], owner);
   return planRemovalOf(socket, elements);
 }
 
 export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
   kind: "host-copy-dropped",
+  confines: true,
   unmade: undefined,
   apply(spec, host) {
+    const netfilter = netfilterOf(host);
     try {
-      if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;
+      if (netfilter !== undefined && commitUnchanged(netfilter, () => planApply(netfilter, spec))) return;
     } catch (error) {
       undoUnlessRefused(error, () => hostCopyDroppedKind.remove(spec, host));
       throw error;
     }
-    throw lacksNfTables("a bridge of Open vSwitch with a userspace datapath needs");
+    if (!spec.isKernelDatapath) throw lacksNfTables("a bridge of Open vSwitch with a userspace datapath needs");
   },
-  verify(spec, { netfilter }) {
-    if (spec.link === "") return [];
+  verify(spec, host) {
+    if (spec.link === "" || spec.isKernelDatapath && !hasTables(host)) return [];
+    const { netfilter } = host;
     const found: string[] = [];
-    if (getElement(netfilter, links, keyOf(spec))?.comment !== ownerComment(spec)) {
+    if (getElement(netfilter, links, linkNameOf(spec.link))?.comment !== ownerComment(spec)) {
       found.push(`${spec.link} is not in map links of table ${owned.name}`);
     }
     return [...found, ...owned.verifyRules(netfilter)];
@@ -134,7 +140,13 @@ export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
     commitUnchanged(netfilter, () => planRemovalOf(netfilter, owned.findWhere(netfilter, [links], isSwept)));
   },
   ownTable: () => nameOf(table),
-  describe: ({ link }) => `packets from ${link} are dropped on the host; Open vSwitch has its copy`,
+  describe: ({ link, isKernelDatapath }) =>
+    `packets from ${link} are dropped on the host; Open vSwitch ${isKernelDatapath ? "takes them" : "has its copy"}`,
 };
+
+function hasTables(host: Host): boolean {
+  const netfilter = netfilterOf(host);
+  return netfilter !== undefined && hasNfTables(netfilter);
+}
 
 export const hostCopyDropped = resource(hostCopyDroppedKind);

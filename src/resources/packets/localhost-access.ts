@@ -1,39 +1,56 @@
 /**
  * The host's own 127.0.0.1 reaches what is behind a link, such as the container of a port mapping (`route_localnet`). With
  * the setting alone, everybody behind that link could send to and from 127.0.0.0/8 of this host. So the setting is only made
- * together with a rule that drops such packets before anything else sees them, in a table of our own (owned-table.ts).
+ * together with two guards that drop such packets before anything else sees them: a filter on the link
+ * (shared/loopback-filter.ts), which no flush of the rules takes, and a rule in a table of our own (owned-table.ts), which
+ * also counts the users of a link. A kernel without the filter has only the rule.
  *
  *     table ip patchbay_localhost {
  *       counter br0 { }
  *       map users { type mark . mark : counter; elements = { 0x… . 0x… comment "id: …" : "br0" } }
- *       map links { type ifname : counter; elements = { "br0" comment "set" : "br0" } }
+ *       map links { type ifname : counter; elements = { "br0" comment "set by patchbay, filtered" : "br0" } }
  *       chain prerouting {
  *         type filter hook prerouting priority raw; policy accept;
  *         ip daddr 127.0.0.0/8 counter name iifname map @links drop
  *         ip saddr 127.0.0.0/8 counter name iifname map @links drop
  *       }
+ *       chain translated {
+ *         type filter hook prerouting priority dstnat + 2; policy accept;
+ *         ip daddr 127.0.0.0/8 counter name iifname map @links meta mark set 0x7f000001
+ *       }
  *     }
  *
- * The last user of a link takes the setting back, unless somebody else had made it before, and then removes the link's
- * element. When somebody flushed the table, the ledgers tell who is the last.
+ * The last user of a link takes the setting back, unless somebody else had made it before, and then removes the filter and
+ * the link's element. When somebody flushed the table, the ledgers tell who is the last.
+ *
+ * Longer than 300 lines: making and taking back keep one order of setting, filter and rule, and are read side by side.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
-import { from, inputLink, to } from "../../ffi/netlink/nftables/packet-match.ts";
+import { from, inputLink, setPacketMark, to } from "../../ffi/netlink/nftables/packet-match.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
 import { type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
-import { drop } from "../../ffi/netlink/nftables/action.ts";
-import { countIn } from "../../ffi/netlink/nftables/compare.ts";
+import { drop, loaded } from "../../ffi/netlink/nftables/action.ts";
+import type { Expression } from "../../ffi/netlink/nftables/expression.ts";
+import { countIn, hostOrder } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { createElement, getElement, linkNameKey, markPairKey, type NftSet } from "../../ffi/netlink/nftables/set.ts";
+import {
+  createElement,
+  delElement,
+  getElement,
+  linkNameKey,
+  linkNameOf,
+  markPairKey,
+  type NftSet,
+} from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../ffi/libc.ts";
-import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
-import { warn } from "../../ffi/warn.ts";
+import { NF_INET_PRE_ROUTING, NFT_REG_1 } from "../../ffi/netlink/uapi/nf-tables.ts";
+import { readSysctl, sysctlName, writeSysctl } from "../../ffi/sysctl.ts";
+import { warn, warnOnce } from "../../ffi/warn.ts";
 import { parseAddress, type Prefix } from "../../net/address.ts";
+import { filterLoopback, filtersLoopback, stopFilteringLoopback, TRANSLATED_MARK } from "./shared/loopback-filter.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";
 import { type FoundElement, ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
@@ -50,10 +67,13 @@ const table = ownTables["localhost-access"];
 const users: NftSet = { table, name: "users" };
 const links: NftSet = { table, name: "links" };
 const prerouting: Chain = { table, name: "prerouting" };
+const translated: Chain = { table, name: "translated" };
 /** Before connection tracking: the answers to the host's own packets still have the host's other address. */
 const RAW = -300;
-/** The comment of a link's element: whether the setting is ours. */
-const SET = "set by patchbay", FOUND = "was set before";
+/** After all destination NAT: answers to the host's 127.0.0.1 have that address again. */
+const AFTER_NAT = -98;
+/** The comment of a link's element: whether the setting is ours, and whether the link has the filter. Older builds made none. */
+const SET = "set by patchbay", FOUND = "was set before", FILTERED = ", filtered", UNFILTERED = ", without a filter";
 
 const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
 
@@ -70,44 +90,76 @@ const owned = new OwnedTable({
       ],
       replaces: () => true,
     },
+  }, {
+    chain: translated,
+    hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: AFTER_NAT },
+    rules: {
+      chain: translated,
+      rules: [[...to(loopback), inputLink, countIn(links.name), ...marked(TRANSLATED_MARK)]],
+      replaces: () => true,
+    },
+    olderLack: true,
   }],
   sets: [
     { set: users, key: markPairKey, holds: "counters" },
     { set: links, key: linkNameKey, holds: "counters" },
   ],
   // The counter of a link has the link's name.
-  groups: { elements: (link) => [{ set: links, key: linkKey(link), refers: true }] },
+  groups: { elements: (link) => [{ set: links, key: linkNameOf(link), refers: true }] },
 });
 
-function linkKey(link: string): Uint8Array {
-  const key = new Uint8Array(linkNameKey.length);
-  key.set(utf8(link));
-  return key;
+/** Of a link's note: an older build has opened the link. */
+function isOlder(note: string | undefined): boolean {
+  return note === SET || note === FOUND;
+}
+
+function marked(mark: number): Expression[] {
+  return [loaded(hostOrder(mark), NFT_REG_1), setPacketMark];
 }
 
 const setting = (link: string) => `net/ipv4/conf/${link}/route_localnet`;
 
+interface AccessPlan {
+  messages: NftMessage[];
+  /** The filter has just been asked for. */
+  isFiltered: boolean;
+}
+
 /** `lost`: others removed the link's element, and with it the note whether the setting is ours. */
-function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = false): NftMessage[] {
-  const { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
+function planApply(host: Host, spec: LocalhostAccessSpec, lost = false): AccessPlan {
+  const { netfilter: socket } = host, { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
   let isNew = !owned.exists(socket);
   const before = isNew ? undefined : getElement(socket, users, key)?.counter;
   if (before !== undefined && before !== link) {
     // An earlier ADD reached the container by another link. It may have been that link's last user.
-    removeUsers(socket, () => findUser(socket, spec));
+    removeUsers(host, () => findUser(socket, spec));
     isNew = !owned.exists(socket);
   }
   const messages = isNew ? owned.frame() : [];
-  if (isNew || owned.counterUse(socket, link) === undefined) {
-    // Taking back a setting of others is better than leaving ours behind without the rule.
-    const note = !lost && spec.wasSet && readSysctl(setting(link)) === "1" ? FOUND : SET;
-    messages.push(
-      createCounter(table, link),
-      createElement(links, { key: linkKey(link), comment: note, counter: link }),
+  const element = isNew ? undefined : getElement(socket, links, linkNameOf(link));
+  const isFiltered = element === undefined || isOlder(element.comment);
+  if (isFiltered) {
+    // Taking back a setting of others is better than leaving ours behind without a guard.
+    const isFound = element?.comment === FOUND || (!lost && spec.wasSet && readSysctl(setting(link)) === "1");
+    const note = `${isFound ? FOUND : SET}${makeFilter(link, host, spec) ? FILTERED : UNFILTERED}`;
+    if (element !== undefined) messages.push(...owned.mend(socket), delElement(links, element.key));
+    else if (isNew || owned.counterUse(socket, link) === undefined) messages.push(createCounter(table, link));
+    messages.push(createElement(links, { key: linkNameOf(link), comment: note, counter: link }));
+  }
+  if (before !== link) messages.push(createElement(users, { key, comment, counter: link }));
+  return { messages, isFiltered };
+}
+
+/** Returns whether the filter is there. */
+function makeFilter(link: string, host: Host, spec?: LocalhostAccessSpec): boolean {
+  const mayBeLeft = () => spec !== undefined && usersInLedgers(spec, host).length > 0;
+  const obstacle = filterLoopback(host.route, link, mayBeLeft);
+  if (obstacle !== undefined) {
+    warnOnce(
+      `127.0.0.1 of the host is guarded from ${link} by rules that a flush takes, and by no filter: ${obstacle}`,
     );
   }
-  if (before === link) return messages;
-  return [...messages, createElement(users, { key, comment, counter: link })];
+  return obstacle === undefined;
 }
 
 function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): FoundElement[] {
@@ -115,46 +167,62 @@ function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): FoundElemen
 }
 
 /**
- * Takes back the setting of links that lose their last user before it removes them: without the setting, no packet has to
- * be dropped. When the plan runs again because somebody has come to use the link meanwhile, the setting is made again.
+ * Takes back the setting of links that lose their last user, and then their filter, before it removes them: without the
+ * setting, no packet has to be dropped. When the plan runs again because somebody has come to use the link meanwhile, both
+ * are made again. Returns the links that are closed.
  */
-function removeUsers(socket: NetlinkSocket, find: () => readonly FoundElement[]): void {
-  const switchedOff = new Set<string>();
+function removeUsers(host: Host, find: () => readonly FoundElement[]): Set<string> {
+  const { netfilter: socket } = host, closed = new Map<string, { isOurs: boolean }>();
   commitUnchanged(socket, () => {
     const removed = find(), unused = owned.unusedWithout(socket, removed);
-    const ours = unused.filter((link) => getElement(socket, links, linkKey(link))?.comment === SET);
-    for (const link of switchedOff) if (!ours.includes(link)) switchTo(link, "1");
-    for (const link of ours) {
-      switchTo(link, "0");
-      switchedOff.add(link);
+    for (const [link, { isOurs }] of closed) {
+      if (unused.includes(link)) continue;
+      makeFilter(link, host);
+      if (isOurs) switchTo(link, "1");
+      closed.delete(link);
+    }
+    for (const link of unused) {
+      const note = getElement(socket, links, linkNameOf(link))?.comment;
+      if (note === undefined) continue;
+      const isOurs = !note.startsWith(FOUND);
+      if (isOurs) switchTo(link, "0");
+      if (note.endsWith(FILTERED)) stopFilteringLoopback(host.route, link);
+      closed.set(link, { isOurs });
     }
     return owned.planRemoval(socket, removed, unused);
   });
+  return new Set(closed.keys());
 }
 
-/** When somebody flushed the table, the last attachment whose ledger has the link takes the setting back. */
-function takeBackByLedgers(socket: NetlinkSocket, spec: LocalhostAccessSpec, host: Host): void {
+/** When somebody flushed the table, the last attachment whose ledger has the link closes it. */
+function closeByLedgers(socket: NetlinkSocket, spec: LocalhostAccessSpec, host: Host): void {
   const { link, wasSet } = spec;
-  if (link === "" || wasSet || owned.counterUse(socket, link) !== undefined) return;
-  if (readSysctl(setting(link)) !== "1" || isUsedByOthers(spec, host)) return;
-  switchTo(link, "0");
+  if (link === "" || owned.counterUse(socket, link) !== undefined) return;
+  const others = usersInLedgers(spec, host), isOurs = !wasSet && readSysctl(setting(link)) === "1";
+  if (others.some((other) => !other.wasSet)) return;
+  if (isOurs) switchTo(link, "0");
+  if (others.length === 0) stopFilteringLoopback(host.route, link);
   // Somebody may have come to use the link meanwhile.
-  if (owned.counterUse(socket, link) !== undefined) switchTo(link, "1");
+  if (owned.counterUse(socket, link) === undefined) return;
+  makeFilter(link, host);
+  if (isOurs) switchTo(link, "1");
 }
 
-function isUsedByOthers({ link, ...owner }: LocalhostAccessSpec, host: Host): boolean {
-  for (const other of host.recordedByOthers(localhostAccessKind.kind, owner) as LocalhostAccessSpec[]) {
-    if (other.link === link && !other.wasSet) return true;
-  }
-  return false;
+function usersInLedgers({ link, ...owner }: LocalhostAccessSpec, host: Host): LocalhostAccessSpec[] {
+  const others = host.recordedByOthers(localhostAccessKind.kind, owner) as LocalhostAccessSpec[];
+  return others.filter((other) => other.link === link);
+}
+
+function isUsedByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
+  return usersInLedgers(spec, host).some(({ wasSet }) => !wasSet);
 }
 
 /** Whether somebody else has made the setting; for ADD. Our own is only made after the link's element. */
 export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
   if (readSysctl(setting(spec.link)) !== "1") return false;
-  const socket = netfilterOf(host), key = linkKey(spec.link);
+  const socket = netfilterOf(host), key = linkNameOf(spec.link);
   const noted = socket && getElement(socket, links, key)?.comment;
-  return noted === undefined ? !isUsedByOthers(spec, host) : noted === FOUND;
+  return noted === undefined ? !isUsedByOthers(spec, host) : noted.startsWith(FOUND);
 }
 
 /** Whether 127.0.0.0/8 reaches a port that is published on this address of the host; without one, it is published on all. */
@@ -164,9 +232,11 @@ export function isForLocalhost({ hostIp }: { hostIp?: string }): boolean {
   return bytes.length === 4 && bytes[0] === 127;
 }
 
-function switchTo(link: string, value: string): void {
+function switchTo(link: string, value: string, before?: () => void): void {
   const present = readSysctl(setting(link));
-  if (present !== undefined && present !== value) writeSysctl(setting(link), value);
+  if (present === undefined || present === value) return;
+  before?.();
+  writeSysctl(setting(link), value);
 }
 
 export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
@@ -174,47 +244,62 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
   unmade: undefined,
   apply(spec, host) {
     try {
-      if (!commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) {
+      let isFiltered = false;
+      const plan = () => {
+        const { messages, ...made } = planApply(host, spec);
+        ({ isFiltered } = made);
+        return messages;
+      };
+      if (!commitUnchanged(host.netfilter, plan)) {
         return warn("127.0.0.1 does not reach the container: without nf_tables that would not be safe");
       }
-      switchTo(spec.link, "1");
+      // The filter has gone with a former link of this name, or another call has just taken it away.
+      switchTo(spec.link, "1", () => isFiltered || makeFilter(spec.link, host, spec));
     } catch (error) {
       undoAfter(error, () => localhostAccessKind.remove(spec, host));
       throw error;
     }
   },
-  verify(spec, { netfilter }, isRestated) {
+  verify(spec, { netfilter, route }, isRestated) {
     const { link } = spec;
     if (link === "") return [];
     const differences: string[] = [];
-    if (readSysctl(setting(link)) !== "1") differences.push(`${setting(link).replaceAll("/", ".")} is not 1`);
+    if (readSysctl(setting(link)) !== "1") differences.push(`${sysctlName(setting(link))} is not 1`);
     // Restated, the ADD may have been the reference plugin's, which drops no packets.
     if (isRestated) return differences;
-    if (getElement(netfilter, links, linkKey(link)) === undefined) {
-      differences.push(`${link} is not in map links of table ${owned.name}`);
+    const note = getElement(netfilter, links, linkNameOf(link))?.comment;
+    if (note === undefined) differences.push(`${link} is not in map links of table ${owned.name}`);
+    if (isOlder(note)) {
+      differences.push(
+        `${link} has no filter for packets to and from 127.0.0.0/8: an older build opened it; 'patchbay repair' makes one`,
+      );
+    }
+    if (note?.endsWith(FILTERED) && !filtersLoopback(route, link)) {
+      differences.push(`${link} has no filter, or an altered one, for packets to and from 127.0.0.0/8`);
     }
     if (getElement(netfilter, users, ownerKey(spec))?.counter !== link) {
       differences.push(`${link} is not used by the container in map users of table ${owned.name}`);
     }
-    return [...differences, ...owned.verifyRules(netfilter)];
+    return [...differences, ...owned.verifyRules(netfilter, [], isOlder(note))];
   },
   remove(spec, host, isRestated) {
     const socket = netfilterOf(host);
     if (socket === undefined) return;
-    removeUsers(socket, () => findUser(socket, spec));
-    if (!isRestated) takeBackByLedgers(socket, spec, host);
+    const closed = removeUsers(host, () => findUser(socket, spec));
+    if (!isRestated && !closed.has(spec.link)) closeByLedgers(socket, spec, host);
   },
   repair(spec, host) {
     if (localhostAccessKind.verify(spec, host).length === 0) return;
     const { netfilter } = host;
-    commitUnchanged(netfilter, () => planApply(netfilter, spec, true));
+    makeFilter(spec.link, host, spec);
+    commitUnchanged(netfilter, () => planApply(host, spec, true).messages);
     switchTo(spec.link, "1");
     commitUnchanged(netfilter, () => owned.mend(netfilter));
   },
   sweep(network, isValid, host) {
     const socket = netfilterOf(host);
     if (socket === undefined) return;
-    removeUsers(socket, () => owned.findWhere(socket, [users], (comment) => isLost(comment, network, isValid)));
+    removeUsers(host, () => owned.findWhere(socket, [users], (comment) => isLost(comment, network, isValid)));
   },
   ownTable: () => nameOf(table),
   // The setting and the rule that guards it stay together.

@@ -15,6 +15,8 @@
  *
  * The reference plugin writes two chains a container into `table bridge nat`. They are removed here, never written.
  */
+import type { Host } from "../../contract/host.ts";
+import { NO_OWNER } from "../../contract/owner.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { type Chain, chainUse, delChain, nameOf } from "../../ffi/netlink/nftables/table.ts";
@@ -30,12 +32,13 @@ import {
   getElement,
   linkNameAndMacKey,
   linkNameKey,
+  linkNameOf,
   listElements,
   type NftSet,
 } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../../ffi/netlink/uapi/nf-tables.ts";
-import { fromUtf8, utf8 } from "../../ffi/libc.ts";
+import { fromUtf8 } from "../../ffi/libc.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
@@ -83,12 +86,12 @@ function commentOf({ containerId, ifName }: MacSpoofCheckSpec): string {
   return ownerComment({ containerId, ifName });
 }
 
-/** The link's name in 16 bytes; the same with the MAC address in the next eight. */
+/** The link's name; the same with the MAC address in the next eight bytes. */
 function keysOf({ hostVeth, mac }: MacSpoofCheckSpec): { link: Uint8Array; linkAndMac: Uint8Array } {
-  const linkAndMac = new Uint8Array(24);
-  linkAndMac.set(utf8(hostVeth));
-  linkAndMac.set(parseMac(mac) ?? [], 16);
-  return { link: linkAndMac.slice(0, 16), linkAndMac };
+  const link = linkNameOf(hostVeth), linkAndMac = new Uint8Array(linkNameAndMacKey.length);
+  linkAndMac.set(link);
+  linkAndMac.set(parseMac(mac) ?? [], link.length);
+  return { link, linkAndMac };
 }
 
 function elementsOf(spec: MacSpoofCheckSpec): NftMessage[] {
@@ -145,10 +148,16 @@ function planRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage
   });
 }
 
-/** For GC: removes the elements of links that are gone, of any network. A link is made before its elements. */
-function planSweep(netfilter: NetlinkSocket, route: NetlinkSocket): NftMessage[] {
-  const gone = owned.findWhere(netfilter, [guarded], () => true)
-    .filter(({ key }) => linkIndex(route, fromUtf8(key).replace(/\0+$/, "")) === undefined);
+/**
+ * For GC: removes the elements of links that are gone, of any network. Elements are made before their link, and a ledger
+ * names both by then.
+ */
+function planSweep(netfilter: NetlinkSocket, host: Host): NftMessage[] {
+  const without = owned.findWhere(netfilter, [guarded], () => true)
+    .map((element) => ({ ...element, link: fromUtf8(element.key).replace(/\0+$/, "") }))
+    .filter(({ link }) => linkIndex(host.route, link) === undefined);
+  const recorded = without.length === 0 ? [] : host.recordedByOthers("mac-spoof-check", NO_OWNER);
+  const gone = without.filter(({ link }) => !recorded.some((spec) => (spec as MacSpoofCheckSpec).hostVeth === link));
   return planRemovalOf(
     netfilter,
     gone,
@@ -188,6 +197,7 @@ function planReferenceRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): N
 
 export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   kind: "mac-spoof-check",
+  confines: true,
   isOfInterface: true,
   unmade: undefined,
   apply(spec, host) {
@@ -222,7 +232,7 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   },
   sweep(_network, _isValid, host) {
     const netfilter = netfilterOf(host);
-    if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host.route));
+    if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host));
   },
   ownTable: () => nameOf(table),
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,

@@ -8,6 +8,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { describeRoute, eachHop, isSameRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
 import { addRouteImage, delRouteImage, readImage } from "../../ffi/netlink/route/route-image.ts";
+import { RT_TABLE_MAIN, RT_TABLE_UNSPEC } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import type { Host } from "../../contract/host.ts";
 
 export interface LinkRoutesSpec {
@@ -50,7 +51,8 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
 export const linkRoutes = resource(linkRoutesKind);
 
 function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] {
-  const present = listRoutes(host.container!.route, AF_UNSPEC, table);
+  // Later plugins of the chain, sbr and vrf, move routes out of the main table.
+  const present = listRoutes(host.container!.route, AF_UNSPEC, table === RT_TABLE_MAIN ? RT_TABLE_UNSPEC : table);
   return routes.filter((image) => {
     const hops = eachHop(readImage(Uint8Array.fromHex(image), table));
     return !hops.every((wanted) => present.some((route) => isSameRoute(wanted, route)));

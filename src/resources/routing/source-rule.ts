@@ -8,13 +8,23 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
 import { familyOf } from "../../ffi/netlink/route/address.ts";
-import { addRule, delRule, type ListedRule, listRules } from "../../ffi/netlink/route/rule.ts";
+import {
+  addRule,
+  addRuleImage,
+  delRule,
+  type ListedRule,
+  listRules,
+  type RoutingRule,
+} from "../../ffi/netlink/route/rule.ts";
+import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { compareAddresses, parseAddress } from "../../net/address.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 interface SourceRuleSpec {
-  /** An address without prefix length. */
+  /** An address without prefix length; of a copied rule, a subnet with it. */
   source: string;
+  /** A rule that is copied, in hexadecimal (rule.ts): it may have other conditions as well. */
+  image?: string;
   /** This and `priority` are undefined when another program did ADD. */
   table?: number;
   priority?: number;
@@ -24,11 +34,10 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
   kind: "source-rule",
   unmade: undefined,
   apply(spec, host) {
-    const { source, table = 0, priority } = spec;
-    const bytes = parseAddress(source)!;
-    const prefix = { bytes, bits: bytes.length * 8 };
+    const { route } = host.container!;
     try {
-      addRule(host.container!.route, { family: familyOf(bytes), source: prefix, table, priority });
+      if (spec.image === undefined) addRule(route, ruleOf(spec));
+      else addRuleImage(route, Uint8Array.fromHex(spec.image));
     } catch (error) {
       undoUnlessRefused(error, () => sourceRuleKind.remove(spec, host));
       throw error;
@@ -47,7 +56,15 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
 
 export const sourceRule = resource(sourceRuleKind);
 
-function matching({ source, table, priority }: SourceRuleSpec, host: Host): ListedRule[] {
+function ruleOf({ source, table = 0, priority }: SourceRuleSpec): RoutingRule {
+  const bytes = parseAddress(source)!;
+  return { family: familyOf(bytes), source: { bytes, bits: bytes.length * 8 }, table, priority };
+}
+
+function matching({ source, image, table, priority }: SourceRuleSpec, host: Host): ListedRule[] {
+  if (image !== undefined) {
+    return listRules(host.container!.route, AF_UNSPEC).filter(({ bytes }) => bytes.toHex() === image);
+  }
   const bytes = parseAddress(source)!;
   const found: ListedRule[] = [];
   for (const rule of listRules(host.container!.route, familyOf(bytes))) {

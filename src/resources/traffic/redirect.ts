@@ -26,6 +26,8 @@ import { ETH_P_ALL, TC_H_FOR_INGRESS, TC_H_INGRESS } from "../../ffi/netlink/uap
 import { findHostLink, type HostLink } from "../link/shared/host-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
+type NamedLink = Pick<Link, "index" | "name">;
+
 interface RedirectSpec {
   from: HostLink;
   /** The ifb's name. */
@@ -35,8 +37,11 @@ interface RedirectSpec {
 }
 
 const INGRESS = { parent: TC_H_INGRESS, handle: tcHandle(0xffff) };
-/** Of qdiscs of both kinds. */
-const FIRST = { parent: TC_H_FOR_INGRESS, priority: 1, protocol: ETH_P_ALL };
+/**
+ * Of qdiscs of both kinds. The first priority, which the reference plugin and older builds have, is left to the filter that
+ * guards 127.0.0.1 (packets/shared/loopback-filter.ts): what is redirected does not come back to it.
+ */
+const PLACE = { parent: TC_H_FOR_INGRESS, priority: 2, protocol: ETH_P_ALL };
 const CLASS = tcHandle(1, 1);
 
 export const redirectKind: ResourceKind<RedirectSpec> = {
@@ -45,53 +50,48 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
   apply(spec, host) {
     const { from: { name } } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
+    const isNew = takeQdisc(link, spec, host);
     try {
-      addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
+      addRedirect(link, spec, host, isNew ? kindOf(spec) : "clsact");
     } catch (error) {
-      undoUnlessRefused(error, () => redirectKind.remove(spec, host));
-      if (!isNetlinkError(error, EEXIST)) throw error;
-      throw new CniError(INTERNAL, "create ingress qdisc: file exists", `${name} has an ingress qdisc already`, {
-        cause: error,
-      });
-    }
-    try {
-      addRedirect(link, spec, host);
-    } catch (error) {
-      undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, kindOf(spec)));
+      if (isNew) undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, kindOf(spec)));
       throw error;
     }
   },
   remove({ from, to }, host) {
     const link = from.name === "" ? undefined : findHostLink(from, host);
     if (link === undefined) return;
-    const filters = listFilters(host.route, link, FIRST.parent);
+    const filters = listFilters(host.route, link, PLACE.parent);
     // The kernel reports link 0 as the target of a filter whose ifb is gone.
     const target = linkIndex(host.route, to) ?? 0;
+    const own = filters.find((filter) => isOurs(filter, target));
     // If there is no filter, ADD was cut off before it added one.
-    if (filters.length > 0 && !filters.some((filter) => isOurs(filter, target))) return;
-    if (filters.every(({ priority }) => priority === FIRST.priority)) {
+    if (filters.length > 0 && own === undefined) return;
+    if (filters.every(({ priority }) => priority === own?.priority)) {
       const kind = getQdisc(host.route, link, INGRESS.parent)?.kind;
       if (kind === "ingress" || kind === "clsact") delQdisc(host.route, { link, ...INGRESS }, kind);
-    } else delFilters(host.route, { link, ...FIRST });
+    } else delFilters(host.route, { link, ...PLACE, priority: own!.priority });
   },
   verify({ from, to }, host) {
     const link = findHostLink(from, host);
     if (link === undefined) return [`link ${from.name} is missing`];
     const target = linkIndex(host.route, to);
-    const filters = target === undefined ? [] : listFilters(host.route, link, FIRST.parent);
+    const filters = target === undefined ? [] : listFilters(host.route, link, PLACE.parent);
     return filters.some((filter) => isOurs(filter, target!)) ? [] : [`${link.name} does not redirect to ${to}`];
   },
   repair(spec, host) {
     const link = findHostLink(spec.from, host);
     if (link === undefined) return;
+    let kind = kindOf(spec);
     try {
-      addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
+      addQdisc(host.route, { link, ...INGRESS }, { name: kind });
     } catch (error) {
       if (!isNetlinkError(error, EEXIST)) throw error;
-      // The qdisc of the ifb that was there before.
-      delFilters(host.route, { link, ...FIRST });
+      // The qdisc of the ifb that was there before, or of the filter that guards 127.0.0.1.
+      kind = getQdisc(host.route, link, INGRESS.parent)?.kind ?? kind;
+      for (const priority of staleLists(link, host)) delFilters(host.route, { link, ...PLACE, priority });
     }
-    addRedirect(link, spec, host);
+    addRedirect(link, spec, host, kind);
   },
   describe: ({ from, to }) => `what comes in through ${from.name} goes on to ${to}`,
 };
@@ -103,7 +103,7 @@ export function redirectingLinks(target: number, host: Host): number[] {
   const found: number[] = [];
   for (const { kind, linkIndex: index } of listQdiscs(host.route)) {
     if (kind !== "ingress" && kind !== "clsact") continue;
-    const filters = listFilters(host.route, { index, name: `link ${index}` }, FIRST.parent);
+    const filters = listFilters(host.route, { index, name: `link ${index}` }, PLACE.parent);
     if (filters.some((filter) => isOurs(filter, target))) found.push(index);
   }
   return found;
@@ -113,12 +113,37 @@ function kindOf({ qdisc }: RedirectSpec): string {
   return qdisc ?? "ingress";
 }
 
-function addRedirect(link: Pick<Link, "index" | "name">, { to, qdisc }: RedirectSpec, host: Host): void {
-  // As the reference plugin's: tc(8) shows by which of the two the filter was added.
-  const parent = qdisc === "clsact" ? FIRST.parent : INGRESS.handle;
-  addFilter(host.route, { link, ...FIRST, parent }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
+/** Makes the qdisc; one that only the filter for 127.0.0.1 uses is as good. Returns whether it is new. */
+function takeQdisc(link: NamedLink, spec: RedirectSpec, host: Host): boolean {
+  try {
+    addQdisc(host.route, { link, ...INGRESS }, { name: kindOf(spec) });
+    return true;
+  } catch (error) {
+    undoUnlessRefused(error, () => redirectKind.remove(spec, host));
+    if (!isNetlinkError(error, EEXIST)) throw error;
+    if (loopbackFilter().isForLoopbackFilter(host.route, link)) return false;
+    const details = `${link.name} has an ingress qdisc already`;
+    throw new CniError(INTERNAL, "create ingress qdisc: file exists", details, { cause: error });
+  }
+}
+
+/** Few links have both. */
+function loopbackFilter() {
+  return require("../packets/shared/loopback-filter.ts") as typeof import("../packets/shared/loopback-filter.ts");
+}
+
+/** As the reference plugin's: tc(8) shows by which of the two the filter was added. */
+function addRedirect(link: NamedLink, { to }: RedirectSpec, host: Host, qdisc: string): void {
+  const parent = qdisc === "clsact" ? PLACE.parent : INGRESS.handle;
+  addFilter(host.route, { link, ...PLACE, parent }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
+}
+
+/** The priorities of lists like ours. */
+function staleLists(link: NamedLink, host: Host): Set<number> {
+  const filters = listFilters(host.route, link, PLACE.parent).filter(({ kind }) => kind === "u32");
+  return new Set(filters.map(({ priority }) => priority).filter((priority) => priority <= PLACE.priority));
 }
 
 function isOurs({ kind, priority, options }: Filter, target: number): boolean {
-  return kind === "u32" && priority === FIRST.priority && (readU32(options)?.redirects.includes(target) ?? false);
+  return kind === "u32" && priority <= PLACE.priority && (readU32(options)?.redirects.includes(target) ?? false);
 }

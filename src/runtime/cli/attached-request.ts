@@ -40,13 +40,17 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
-  const { namedBy, notAttached } = require("./named-attachments.ts") as typeof import("./named-attachments.ts");
+  const { namedBy, namedOrPlaced, notAttached } = require(
+    "./named-attachments.ts",
+  ) as typeof import("./named-attachments.ts");
   const { knownAttachments } = require("../records.ts") as typeof import("../records.ts");
   const all = knownAttachments(runtime), digits = isTaken ? TO_TAKE : TO_LOOK;
   const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);
   const found = given.has("container-id")
     ? ofNetwork.filter(({ containerId }) => containerId === request.containerId)
-    : namedBy(text!, ofNetwork, digits);
+    : isTaken
+    ? namedBy(text!, ofNetwork, digits)
+    : namedOrPlaced(text!, ofNetwork, digits);
   const [first, second] = found;
   if (first === undefined) {
     const isExact = given.has("container-id") ? true : undefined;

@@ -7,7 +7,7 @@ import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
-import { namespaceName, shortId } from "./named-attachments.ts";
+import { shortId, shownName } from "./named-attachments.ts";
 import { knownAttachments } from "../records.ts";
 import { configDirectoryOf, runtimeOf } from "./network-arguments.ts";
 import { NETNS_DIRECTORY } from "../paths.ts";
@@ -173,13 +173,13 @@ function attachmentsIn(given: Given): KnownAttachment[] {
   return knownAttachments(runtimeOf(given)).filter((one) => network === undefined || one.network === network);
 }
 
-/** Containers by the namespace's name where `ip netns` has one, otherwise by the ID. */
+/** Containers by their engine's name or the one that `ip netns` has, otherwise by the ID. */
 function namesOf(attachments: readonly KnownAttachment[]): (Candidate & { attachment: KnownAttachment })[][] {
   const named = (nameOf: (attachment: KnownAttachment) => string) =>
     attachments.map((attachment) => ({ word: nameOf(attachment), what: describe(attachment), attachment }));
   const shortest = (attachment: KnownAttachment) => {
-    const name = namespaceName(attachment.netnsPath);
-    return name === "" || name.includes("/") ? shortId(attachment.containerId) : name;
+    const name = shownName(attachment) ?? "";
+    return name === "" || name.startsWith("/") ? shortId(attachment.containerId) : name;
   };
   return [named(shortest), named(({ containerId }) => containerId)];
 }

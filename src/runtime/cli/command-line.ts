@@ -21,7 +21,7 @@ import {
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
 import { printError } from "./answer.ts";
-import { print, printingAfterwards, printToStderr } from "./output.ts";
+import { hasReaderEnough, print, printingAfterwards, printToStderr } from "./output.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
 const COMPLETE = "__complete", DESCRIBE = "__describe";
@@ -104,7 +104,7 @@ function dispatch(program: Program, args: readonly string[]): number {
   const [name, ...rest] = optionsAfterCommand(program, args);
   if (name === undefined || isHelp(name)) return printHelp(program);
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
-  if (name === "--version") return dispatch(program, ["version"]);
+  if (isVersion(name)) return dispatch(program, ["version"]);
   if (name === COMPLETE || name === DESCRIBE) return complete(program, rest, name === DESCRIBE);
   const command = commandOf(program, name)?.();
   if (command === undefined) return reportUnknownCommand(program, name);
@@ -114,6 +114,7 @@ function dispatch(program: Program, args: readonly string[]): number {
 }
 
 const isHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";
+const isVersion = (arg: string | undefined) => arg === "--version" || arg === "-v";
 
 function commandOf({ commands, aliases }: Program, name: string): (() => Command) | undefined {
   const known = Object.hasOwn(aliases, name) ? aliases[name]! : name;
@@ -126,7 +127,7 @@ function optionsAfterCommand(program: Program, args: readonly string[]): readonl
   const options: OptionTable = Object.assign({}, ...Object.values(program.commands).map((load) => load().options));
   let at = 0;
   while (args[at]?.startsWith("-")) {
-    if (isHelp(args[at]) || args[at] === "--version") return [args[at]!];
+    if (isHelp(args[at]) || isVersion(args[at])) return [args[at]!];
     at += awaitsValue(args[at]!, options) ? 2 : 1;
   }
   return args[at] === undefined ? args : [args[at]!, ...args.slice(0, at), ...args.slice(at + 1)];
@@ -137,6 +138,9 @@ function complete({ commands, aliases }: Program, words: readonly string[], isDe
   printCandidates({ commands, aliases }, words, isDescribed);
   return 0;
 }
+
+/** As shells say it. */
+const ENDED_BY_SIGPIPE = 141;
 
 const helpOption: OptionTable = { help: { short: "h", help: "" } };
 
@@ -157,6 +161,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     const work = command.runsByItself ? runIt : () => inCommand(name, runIt);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
+    if (!program.isCnitool && hasReaderEnough(error)) return ENDED_BY_SIGPIPE;
     const text = errorText(error);
     if (program.isCnitool) {
       printToStderr(
@@ -175,7 +180,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
 }
 
 function networkIn(command: Command, args: readonly string[]): string | undefined {
-  return command.operands.startsWith("NETWORK") ? parseArguments(args, command.options).operands[0] : undefined;
+  return /^\[?NETWORK/.test(command.operands) ? parseArguments(args, command.options).operands[0] : undefined;
 }
 
 function isTrue(answer: true | ((given: Given) => boolean) | undefined, given: Given): boolean {
@@ -219,7 +224,8 @@ function reportUnknownCommand(program: Program, name: string): number {
     printError(`unknown subcommand: ${name}`);
     return 1;
   }
-  const meant = OTHER_WORDS.get(name) ?? closestName(name, ["help", ...Object.keys(program.commands)]);
+  const known = ["help", ...Object.keys(program.commands), ...Object.keys(program.aliases), ...OTHER_WORDS.keys()];
+  const closest = closestName(name, known), meant = closest && (OTHER_WORDS.get(closest) ?? closest);
   const hint = meant === undefined ? "" : `; did you mean "${meant.replaceAll(" ", '" or "')}"?`;
   printToStderr(`patchbay: unknown command "${name}"${hint}\nSee 'patchbay help'.`);
   return 2;

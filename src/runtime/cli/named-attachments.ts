@@ -1,26 +1,68 @@
 /**
  * The attachments that a person means. A container has these names: its ID, the path of its network namespace, also as
- * `pid:N`, and the name that `ip netns` has for it. The beginning of an ID that is a hash names it, too.
+ * `pid:N`, the name that `ip netns` has for it, and what its engine calls it. The beginning of an ID that is a hash names
+ * it, too.
  */
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { exists } from "../../ffi/files.ts";
+import { placedIn } from "../../engine/operator/known-attachment.ts";
+import { exists, identify } from "../../ffi/files.ts";
 import { closestName } from "../spelling.ts";
-import { namedPath, pidIn, TO_TAKE } from "./network-arguments.ts";
+import { isNetns, namedPath, pidIn, TO_TAKE } from "./network-arguments.ts";
 import { NETNS_DIRECTORY } from "../paths.ts";
 
-type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
+type Named = Pick<KnownAttachment, "containerId" | "netnsPath" | "names">;
 
 /**
- * Throws when the text begins the IDs of several containers. Who names a container once more must not mean another one,
+ * Throws when the text begins the IDs of several containers, or begins one and is what an engine calls another. Who names a container once more must not mean another one,
  * so `digits` is TO_TAKE where something goes.
  */
 export function namedBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
-  const named = all.filter((one) => isNamed(one, text));
-  if (named.length > 0 || !mayBegin(text, digits)) return named;
-  const begun = all.filter(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
+  const certain = all.filter((one) => one.containerId === text || isAt(one, text));
+  if (certain.length > 0) return certain;
+  const named = all.filter((one) => isCalled(one, text));
+  if (named.length > 0) {
+    const begun = begunBy(text, all, digits).filter((one) =>
+      !named.some((each) => each.containerId === one.containerId)
+    );
+    if (begun.length === 0) return named;
+    const [one, other] = [named, begun].map(([first]) => first!.containerId);
+    throw new Error(`"${text}" is a name of container ${one}, and begins the ID of ${other}`);
+  }
+  const id = namespaceAt(pathNamed(text)), inside = id === undefined ? [] : all.filter(isIn(id));
+  if (inside.length > 0) return inside;
+  const begun = begunBy(text, all, digits);
   const ids = [...new Set(begun.map(({ containerId }) => containerId))].sort();
   if (ids.length > 1) throw new Error(`"${text}" begins the IDs of several containers: ${ids.join(", ")}`);
   return begun;
+}
+
+function begunBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
+  if (!mayBegin(text, digits)) return [];
+  return all.filter(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
+}
+
+/** Of attachments of which no record says where they are, also the one in the namespace that is named. */
+export function namedOrPlaced(text: string, all: readonly KnownAttachment[], digits: number): KnownAttachment[] {
+  const named = namedBy(text, all, digits), path = pathNamed(text);
+  const unplaced = named.length > 0 ? [] : all.filter(({ netnsPath }) => netnsPath === "");
+  return unplaced.length > 0 && isNetns(path) ? unplaced.flatMap((one) => placedIn(one, path) ?? []) : named;
+}
+
+/** A namespace may have several paths. */
+function isIn(id: string): (one: Named) => boolean {
+  return ({ netnsPath }) => netnsPath !== "" && namespaceAt(netnsPath) === id;
+}
+
+function namespaceAt(path: string): string | undefined {
+  try {
+    return identify(path).id;
+  } catch {
+    return undefined;
+  }
+}
+
+function pathNamed(text: string): string {
+  return text.includes("/") || pidIn(text) !== undefined ? namedPath(text) : `${NETNS_DIRECTORY}/${text}`;
 }
 
 /** As engines and cnitool make them. The beginning of an ID that people choose is often another container's: web, web1. */
@@ -39,15 +81,29 @@ export function whyTooShort(text: string, all: readonly Named[], digits = TO_TAK
   return begun ? `${begun.containerId} begins so: write at least ${digits} digits of it` : undefined;
 }
 
-function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
-  if (containerId === text) return true;
+function isAt({ netnsPath }: Named, text: string): boolean {
   const path = shortest(netnsPath);
   return path !== "" && (path === shortest(namedPath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
+}
+
+/** By its engine. Whoever starts a container chooses that, so it counts for less than an ID or a path. */
+function isCalled({ names }: Named, text: string): boolean {
+  return names.includes(text) && !exists(`${NETNS_DIRECTORY}/${text}`);
 }
 
 /** The beginning of an ID of 64 hexadecimal digits, by which container engines name it in their lists. */
 export function shortId(containerId: string): string {
   return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
+}
+
+/** What tables show beside the ID: its engine's name, or its namespace's. */
+export function shownName({ netnsPath, names: [name] }: Omit<Named, "containerId">): string | undefined {
+  return name ?? (namespaceName(netnsPath) || undefined);
+}
+
+/** The ID, with its engine's name. */
+export function withName({ containerId, names: [name] }: Omit<Named, "netnsPath">): string {
+  return name === undefined || name === containerId ? containerId : `${containerId} (${name})`;
 }
 
 /** How `ip netns` calls the namespace, or its path. */
@@ -98,7 +154,7 @@ export function notAttached(
       : `${of} not ${to} as ${ifName}, but as ${those}`;
     return { text, meant: "another interface" };
   }
-  const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));
+  const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath), ...one.names]));
   const closest = closestName(container, [...names].filter((name) => name !== ""));
   const tooShort = whyTooShort(container, ofNetwork, digits);
   const next = isExact ? "" : tooShort === undefined ? hint(closest) : `; ${tooShort}`;

@@ -59,7 +59,8 @@ const attachmentOptions: OptionTable = {
 export const TO_LOOK = 4, TO_TAKE = 12;
 
 export function containerNote(digits: number): string {
-  return "CONTAINER is the container's ID, or its network namespace: a path, a name of 'ip netns', or pid:N. At least\n" +
+  return "CONTAINER is the container's ID, its network namespace (a path, a name of 'ip netns', or pid:N), or what its\n" +
+    "engine calls it: podman's name, or a pod as NAMESPACE/NAME or NAME. At least\n" +
     `the first ${digits} digits name it, too, when the ID is a hash, as engines make them.\n`;
 }
 
@@ -163,7 +164,7 @@ function netnsPathOf(text: string, isAttached: (path: string) => boolean): strin
     : `${NETNS_DIRECTORY}/${text}`;
 }
 
-function isNetns(path: string): boolean {
+export function isNetns(path: string): boolean {
   try {
     closeFile(openNetns(path));
     return true;

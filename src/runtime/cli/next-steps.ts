@@ -3,7 +3,7 @@
  * reference plugins look for them; so the next step stands in a line of its own, and only on the command line.
  */
 import { missingPrivileges } from "../../ffi/capabilities.ts";
-import { exists } from "../../ffi/files.ts";
+import { existingPartOf, exists } from "../../ffi/files.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { closestName } from "../spelling.ts";
 
@@ -73,6 +73,22 @@ const steps: readonly Step[] = [
     step: () =>
       "'add' writes down there what 'del' removes; make room or mend it, or choose another with $PATCHBAY_STATE_DIR, for " +
       "every command and every engine",
+  },
+  {
+    about: /IPv6 is disabled on \S+: (\S+) is 1/,
+    step: ([key]) =>
+      `'sysctl -w ${key}=0' enables it; without it, leave the IPv6 ranges out of the network: what is attached keeps its IPv4`,
+  },
+  {
+    about: /(\/\S+): (no space left on device|disk quota exceeded)$/,
+    step([path]) {
+      const place = existingPartOf(path!);
+      return `make room: 'df -h ${place}' and 'df -i ${place}' say what is used up`;
+    },
+  },
+  {
+    about: /(\/\S+): read-only file system$/,
+    step: ([path]) => `'findmnt -T ${existingPartOf(path!)}' shows the mount, which must be writable`,
   },
   {
     about: /no IP addresses available in range set/,

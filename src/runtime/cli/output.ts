@@ -1,4 +1,5 @@
 /** What the command line prints: results and lists on stdout, everything else on stderr. */
+import { EPIPE, isErrno } from "../../ffi/errno.ts";
 import { writeAll } from "../../ffi/files.ts";
 import { awaitReady, interruptionDescriptor } from "../../ffi/interruption.ts";
 import { utf8 } from "../../ffi/libc.ts";
@@ -47,9 +48,15 @@ export function printingAfterwards(work: () => number): number {
   try {
     printCollected();
   } catch (error) {
+    if (hasReaderEnough(error)) return status;
     throw new Error(`everything is done, but cannot be listed: ${(error as Error).message}`, { cause: error });
   }
   return status;
+}
+
+/** As `| head` has: that is no failure to tell of. */
+export function hasReaderEnough(error: unknown): boolean {
+  return isErrno(error, EPIPE) && error.subject === "stdout";
 }
 
 function printCollected(): void {
@@ -61,6 +68,14 @@ function printCollected(): void {
 export function printLine(text: string): void {
   print(text + "\n");
 }
+
+/** For `--json`: no number loses digits. */
+export function printJson(value: unknown): void {
+  printLine(JSON.stringify(value, (_, each: unknown) => typeof each === "bigint" ? rawJson(String(each)) : each, 2));
+}
+
+/** TypeScript does not know it yet. */
+const rawJson = (text: string) => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
 
 /** A document that other programs get as it is; on a terminal it ends its line (so does src/native/launch.h). */
 export function printDocument(text: string): void {

@@ -1,6 +1,6 @@
 /**
- * `install --bin DIR` and `install --podman`: links to this program where a shell finds the runtime, and podman its
- * drivers of networks. A file in the plugin directory lists the directories with such links, for `--uninstall`.
+ * `install --bin DIR`, `--podman` and `--netavark`: links to this program where a shell finds the runtime, and podman its
+ * drivers of networks and its netavark. A file in the plugin directory lists the directories with such links, for `--uninstall`.
  */
 import { makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
@@ -13,11 +13,18 @@ export const PROGRAM = "patchbay";
 /** podman calls a driver by the name of its file. */
 export const DRIVER = PROGRAM;
 export const PROGRAM_NAMES = [PROGRAM, "cnitool"];
+/** podman calls a program of this name for networks. */
+export const NETAVARK = "netavark";
 /** In the plugin directory. */
 export const RECORD = ".patchbay-bin";
 
 /** One of the directories that podman looks in by default. */
 export const PODMAN_DIRECTORY = "/usr/local/libexec/netavark";
+
+/** Not a directory in which podman looks by default: who wants it writes it in front of those. */
+export const NETAVARK_DIRECTORY = "/opt/podman";
+
+const ALL_NAMES = [...PROGRAM_NAMES, NETAVARK];
 
 export function requireOtherDirectory(option: string, bin: string | undefined, directory: string): void {
   if (bin !== undefined && absolutePath(bin) === absolutePath(directory)) {
@@ -25,14 +32,10 @@ export function requireOtherDirectory(option: string, bin: string | undefined, d
   }
 }
 
-export function linkDriver(bin: string, directory: string): void {
-  linkPrograms(bin, directory, [DRIVER]);
-}
-
-export function linkPrograms(bin: string, directory: string, names = PROGRAM_NAMES): void {
+export function linkPrograms(bin: string, directory: string, names: readonly string[]): void {
   const own = absolutePath(bin), recorded = recordedDirectories(directory);
   makeDirectories(own, 0o755);
-  removeLeftovers(own, PROGRAM_NAMES);
+  removeLeftovers(own, names);
   // Written first: --uninstall does not find links that are not listed.
   if (!recorded.includes(own)) replaceFile(`${directory}/${RECORD}`, [...recorded, own, ""].join("\n"));
   for (const name of names) linkWithBackup(`${own}/${name}`, programIn(directory));
@@ -40,8 +43,8 @@ export function linkPrograms(bin: string, directory: string, names = PROGRAM_NAM
 
 export function unlinkPrograms(directory: string): void {
   for (const bin of recordedDirectories(directory)) {
-    removeLeftovers(bin, PROGRAM_NAMES);
-    for (const name of PROGRAM_NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
+    removeLeftovers(bin, ALL_NAMES);
+    for (const name of ALL_NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
     removeBackups(bin);
   }
   removeStateFile(`${directory}/${RECORD}`);

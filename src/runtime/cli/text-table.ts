@@ -1,3 +1,4 @@
+import type { Count } from "../../contract/shown.ts";
 import { printableWord } from "../../ffi/terminal.ts";
 
 /** Rows of cells as text with aligned columns, as wide as what is shown of them. */
@@ -10,6 +11,6 @@ export function textTable(cells: readonly (readonly string[])[]): string {
 }
 
 /** Exact as long as a person can read it; pools of IPv6 have more. */
-export function readable(count: number): string {
-  return count < 1e9 ? String(count) : `~2^${Math.round(Math.log2(count))}`;
+export function readable(count: Count): string {
+  return count < 1e9 ? String(count) : `~2^${Math.round(Math.log2(Number(count)))}`;
 }

@@ -2,7 +2,7 @@
  * The files of a configuration directory: which of them hold networks, and reading one. Files may have comments and
  * trailing commas.
  */
-import { errorText } from "../../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import { identify, isDirectory, listDirectory, readConfiguredFile } from "../../ffi/files.ts";
 import {
   invalidConfig,
@@ -16,11 +16,18 @@ import {
 export const LONGEST_BYTES = 16 * 1024 * 1024;
 const LIST_ENDING = ".conflist";
 const SINGLE_PLUGIN_ENDINGS = [".conf", ".json"];
+export const NETWORK_ENDINGS: readonly string[] = [LIST_ENDING, ...SINGLE_PLUGIN_ENDINGS];
 const FOLDER_PLUGIN_ENDING = ".conf";
 
 /** The files that may hold a network, in the order in which lookups by name read them. */
 export function networkPaths(directory: string): string[] {
   return [...filesWithEnding(directory, [LIST_ENDING]), ...filesWithEnding(directory, SINGLE_PLUGIN_ENDINGS)];
+}
+
+/** Where a person may expect networks, and nobody reads any. */
+export function unreadPaths(directory: string): string[] {
+  return listDirectory(directory).filter((name) => !name.startsWith(".") && !hasEnding(name, NETWORK_ENDINGS))
+    .map((name) => `${directory}/${name}`).filter((path) => !isDirectory(identify(path, false)));
 }
 
 /** Undefined for a single plugin without a name, which is not a network. */
@@ -36,7 +43,9 @@ export function readNetworkList(path: string): Network {
   const plugins = [...network.plugins];
   const folder = pluginFolder(network, path);
   if (folder !== undefined) plugins.push(...readPluginFolder(folder));
-  if (plugins.length === 0) throw invalidConfig("no plugin configs found");
+  if (plugins.length === 0) {
+    throw new CniError(INVALID_CONFIG, "no plugin configs found", 'a list needs "plugins"');
+  }
   return { ...network, plugins };
 }
 
@@ -71,11 +80,15 @@ function readPluginFolder(folder: string): NetworkPlugin[] {
 function filesWithEnding(directory: string, endings: readonly string[]): string[] {
   const paths: string[] = [];
   for (const name of listDirectory(directory)) {
-    if (!endings.includes(name.slice(Math.max(name.lastIndexOf("."), 0)))) continue;
+    if (!hasEnding(name, endings)) continue;
     const path = `${directory}/${name}`;
     if (!isDirectory(identify(path, false))) paths.push(path);
   }
   return paths;
+}
+
+export function hasEnding(name: string, endings: readonly string[]): boolean {
+  return endings.includes(name.slice(Math.max(name.lastIndexOf("."), 0)));
 }
 
 function readConfigFile(path: string): string {

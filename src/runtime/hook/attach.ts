@@ -3,6 +3,7 @@ import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
+import { programsAt } from "../../engine/operator/idle.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { bringUpLoopback } from "../../ffi/netlink/route/loopback.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
@@ -15,6 +16,7 @@ import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
 import { attachmentsOfContainer, type RecordedAttachment } from "../records.ts";
 import { asConfigured } from "./detach.ts";
+import type { RequestedPort } from "./ports.ts";
 import type { HookRequest, RequestedNetwork } from "./request.ts";
 
 export interface HookContainer {
@@ -36,6 +38,7 @@ export function attachAll(
   accept: (attached: readonly Attached[]) => void,
 ): void {
   const planned = plannedCalls(runtime, container, asked);
+  if (asked.annotatedPorts !== undefined) refusePortsInUse(asked.ports, asked.annotatedPorts);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
     const left = attachmentsOfContainer(runtime, container.id).filter((one) =>
       isLeft(one, container, asked.networks)
@@ -99,6 +102,14 @@ function plannedCalls(
     };
     return { network, request };
   });
+}
+
+/** The container's author is not trusted with what the host's own programs listen for. */
+function refusePortsInUse(ports: readonly RequestedPort[], source: string): void {
+  const taken = programsAt(ports);
+  if (taken.length === 0) return;
+  const next = "the hook's argument --ports-in-use lets annotations take such ports";
+  throw new CniError(INVALID_CONFIG, `${source}: ${taken.join("; ")}`, next);
 }
 
 function hasLoopback({ plugins }: Network): boolean {

@@ -21,6 +21,8 @@ export interface RequestedNetwork {
 export interface HookRequest {
   readonly networks: readonly RequestedNetwork[];
   readonly ports: readonly RequestedPort[];
+  /** Where the ports come from, when the container's author asks for them. */
+  readonly annotatedPorts?: string;
   /** For every network, as $CAP_ARGS. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
   readonly cniArgs: readonly (readonly [string, string])[];
@@ -32,6 +34,7 @@ export function requestOf(settings: HookSettings, permitted: readonly string[] =
   return {
     networks: networks === undefined ? [] : parseNetworks(networks),
     ports: ports === undefined ? [] : parsePorts(ports),
+    ...ports?.isAnnotation && { annotatedPorts: ports.source },
     capabilityArgs: capabilities === undefined ? {} : parseCapabilities(capabilities, permitted),
     cniArgs: name === undefined ? [] : argsWithName(name),
   };

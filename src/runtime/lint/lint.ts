@@ -7,15 +7,25 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
 import { pluginNamed, pluginNames } from "../../plugins/table.ts";
+import { caveatsOf } from "../caveats.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
-import { LONGEST_BYTES, networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
+import {
+  hasEnding,
+  LONGEST_BYTES,
+  NETWORK_ENDINGS,
+  networkPaths,
+  pluginFolderPaths,
+  readNetwork,
+  unreadPaths,
+} from "../conf/network-file.ts";
+import type { Network } from "../conf/network.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
 import { claimantsIn, overlapsWith } from "../overlaps.ts";
 import { closestKey } from "../spelling.ts";
-import { entryOf, stringAt } from "./json-nodes.ts";
+import { entryOf, nodeAt, stringAt } from "./json-nodes.ts";
 import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
 import { keyPath, type Remark, remark, type Reporter, type Severity } from "./remark.ts";
-import { checkSchema } from "./schema-check.ts";
+import { checkSchema, OPTION_OF } from "./schema-check.ts";
 import { delegates, ipamSchema, listSchema, pluginSchema, type Schema, wellKnownCapabilities } from "./schema.ts";
 
 export interface Finding {
@@ -35,6 +45,10 @@ export function describeFinding({ file, line, column, severity, key, message, me
   return `${file}:${line}:${column}: ${severity}: ${subject}${message}${hint}`;
 }
 
+export function isMisplaced({ message }: Finding): boolean {
+  return message.startsWith(OPTION_OF);
+}
+
 export function lintDirectory(directory: string, pluginPath: string): Finding[] {
   const findings = networkPaths(directory).flatMap((path) => lintNetwork(path, pluginPath));
   const files = listNetworkFiles(directory), claimants = claimantsIn(files);
@@ -51,7 +65,21 @@ export function lintDirectory(directory: string, pluginPath: string): Finding[] 
         : "has the same name");
     findings.push({ file: path, line: 1, column: 1, severity: "error", key: "name", message });
   }
-  return findings;
+  return [...findings, ...unread(directory, files.length === 0)];
+}
+
+/** Only what looks like a network: other files may stand beside. */
+function unread(directory: string, isEmpty: boolean): Finding[] {
+  const read = `networks are in files whose names end in ${NETWORK_ENDINGS.join(", ")}`;
+  const place = { line: 1, column: 1, key: "" };
+  const findings = unreadPaths(directory).flatMap((file): Finding[] => {
+    const meant = closestKey(file.slice(file.lastIndexOf(".")), NETWORK_ENDINGS);
+    return meant === undefined
+      ? []
+      : [{ ...place, file, severity: "warning", message: `is not read: ${read}`, meant }];
+  });
+  if (!isEmpty || findings.length > 0) return findings;
+  return [{ ...place, file: directory, severity: "note", message: `has no network: ${read}` }];
 }
 
 /** A network's file, and those in its plugin folder. */
@@ -171,10 +199,21 @@ function checkVersion(document: JsonNode, report: Reporter): void {
 /** Finds what the keys do not show, for example a list without plugins. */
 function checkByLoading(file: string, document: JsonNode, report: Reporter): void {
   try {
-    if (/\.(conflist|conf|json)$/.test(file)) readNetwork(file);
+    const network = hasEnding(file, NETWORK_ENDINGS) ? readNetwork(file) : undefined;
+    if (network !== undefined) reportCaveats(network, document, report);
   } catch (error) {
     report(remark(document, "error", "", errorText(error)));
   }
+}
+
+function reportCaveats(network: Network, document: JsonNode, report: Reporter): void {
+  const isList = entryOf(document, "plugins") !== undefined;
+  caveatsOf(network, undefined).forEach((caveats, index) => {
+    for (const { key, text, isRefused } of caveats) {
+      const path = isList ? keyPath(`plugins[${index}]`, key) : key;
+      report(remark(nodeAt(document, path), isRefused ? "error" : "warning", path, text));
+    }
+  });
 }
 
 interface PluginContext {
@@ -210,7 +249,8 @@ function checkPlugin(node: JsonNode, context: PluginContext): void {
   checkSchema(node, schema, path, (remark) => bySchema.push(remark));
   bySchema.forEach(report);
   checkCapabilities(node, schema, type, context);
-  const config = { name: "network", ...node.value, ...isObject(network) ? nameAndVersion(network) : {} };
+  const nameless = Object.hasOwn(node.value, "name") ? {} : { name: "network" };
+  const config = { ...node.value, ...nameless, ...isObject(network) ? nameAndVersion(network) : {} };
   const byPlugin = (remark: Remark) => {
     const isSaid = remark.severity === "error"
       ? bySchema.some(({ key, severity }) => key === remark.key && severity === "error")

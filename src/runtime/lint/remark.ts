@@ -25,5 +25,5 @@ export function remark(at: Span, severity: Severity, key: string, message: strin
 
 /** The path of a key inside of what `path` leads to. */
 export function keyPath(path: string, key: string): string {
-  return path === "" ? key : `${path}.${key}`;
+  return path === "" || key === "" ? path + key : `${path}.${key}`;
 }

@@ -3,7 +3,17 @@ import { foldKey, isObject } from "../../cni/json.ts";
 import type { JsonEntry, JsonNode } from "../conf/positioned-json.ts";
 import { closestKey } from "../spelling.ts";
 import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
-import type { Schema } from "./schema.ts";
+import { pluginsWithOption, type Schema } from "./schema.ts";
+
+/** How a remark begins about a key that stands in the wrong plugin. */
+export const OPTION_OF = "is an option of";
+
+/** Words of ip(8) for those of routes. */
+const synonyms: Readonly<Record<string, string>> = { via: "gw", nexthop: "gw", destination: "dst" };
+/** What stands in no plugin's schema. */
+const ofOthers: Readonly<Record<string, string>> = {
+  isolate: 'podman\'s networks, as "ingressPolicy" is of firewall',
+};
 
 /** An unknown key may belong to another part of `root`, the plugin's whole schema. */
 export function checkSchema(node: JsonNode, schema: Schema, path: string, report: Reporter, root = schema): void {
@@ -35,6 +45,8 @@ function checkKeys(node: JsonNode, schema: Schema, path: string, report: Reporte
   const seen = new Set<string>();
   for (const entry of node.entries!) {
     const { key, at, value } = entry, folded = foldKey(key), inside = keyPath(path, key);
+    // Editors go by it.
+    if (key === "$schema") continue;
     if (seen.has(folded)) report(remark(at, "warning", inside, "stands here again, and only the last counts"));
     seen.add(folded);
     const name = known.find((one) => foldKey(one) === folded);
@@ -58,8 +70,14 @@ function reportUnknownKey(
   const used = entries!.map((entry) => foldKey(entry.key));
   const unused = Object.keys(schema.properties!).filter((known) => !used.includes(foldKey(known)));
   const isOpen = schema.additionalProperties === true;
-  const meant = (isOpen ? undefined : placeIn(root, foldKey(key))) ?? closestKey(key, unused);
+  const folded = foldKey(key), synonym = unused.find((known) => known === synonyms[folded]);
+  const meant = (isOpen ? undefined : placeIn(root, folded)) ?? synonym ?? closestKey(key, unused);
   if (isOpen && meant === undefined) return;
+  const others = ofOthers[folded] ?? pluginsWithOption(folded).join(", ");
+  if (meant === undefined && schema === root && others !== "") {
+    report(remark(at, "warning", path, `${OPTION_OF} ${others}, and ignored here`));
+    return;
+  }
   report(remark(at, meant === undefined ? "note" : "warning", path, "is not known, and ignored", meant));
 }
 

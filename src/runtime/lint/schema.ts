@@ -1,4 +1,5 @@
 /** The schema of a plugin together with its IPAM plugin, from the JSON Schemas in schemas/. */
+import { foldKey } from "../../cni/json.ts";
 import { pluginNamed } from "../../plugins/table.ts";
 import { capabilities, common, list, plugins } from "./schemas.gen.ts";
 
@@ -38,6 +39,13 @@ export function pluginSchema(type: string, ipamType: string): Schema | undefined
   if (delegates(schema)) return merged(schema, { properties: { runtimeConfig: anything, ipam: anything } });
   if (ipam !== undefined) return merged(schema, ipam);
   return ipamType === "" ? schema : merged(schema, { properties: { runtimeConfig: anything, ipam: anything } });
+}
+
+/** The plugins that have an option of this name. */
+export function pluginsWithOption(folded: string): string[] {
+  return Object.keys(plugins).filter((name) =>
+    Object.keys(schemaOf(name)?.properties ?? {}).some((key) => foldKey(key) === folded)
+  );
 }
 
 /** The schema of the key `ipam` alone. */

@@ -130,6 +130,17 @@ describe("empty files", () => {
     }
   });
 
+  test("stay while an ADD that has not written yet holds them", () => {
+    empty("net/a@eth0@p", "net/b@eth0@p");
+    const { fd } = openExistingState(`${bench.directory}/net/a@eth0@p`, O_RDONLY)!;
+    lockShared(fd);
+    removeEmptyLedgers("net");
+    expect(bench.ledgers()).toEqual(["net/a@eth0@p"]);
+    closeFile(fd);
+    removeEmptyLedgers("net");
+    expect(bench.ledgers()).toEqual([]);
+  });
+
   test("of a directory that is empty itself", () => {
     mkdirSync(`${bench.directory}/net`, { mode: 0o700 });
     removeEmptyLedgersOfContainer("a");

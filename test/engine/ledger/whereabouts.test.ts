@@ -170,3 +170,12 @@ describe("without a pair", () => {
     expect(where()).toBe("gone");
   });
 });
+
+test("of which no record says where it is, nothing on the host shows that it is gone", () => {
+  expect(where({ netnsPath: "", hostEnds: [pair] })).toBe("unknown");
+});
+
+test("a process that has ended says nothing of its container, where no ledger and no pair does", () => {
+  expect(where({ records: [], netnsPath: "/proc/1/ns/net" })).toBe("unknown");
+  expect(where({ records: [], netnsPath: "/run/netns/gone" })).toBe("gone");
+});

@@ -71,6 +71,7 @@ test("what differs is told with its plugin; all of it has to be right", () => {
   expect(inspected()).toEqual({
     ...owner,
     netnsPath: NETNS,
+    names: [],
     state: "differs",
     addresses: ["10.0.0.7/24"],
     ports: [],

@@ -46,10 +46,12 @@ const plan = (
   list: Parameters<typeof pluginOf>[0],
   { plugin, conf, call }: Run = {},
   prevResult?: Result,
-): PluginPlan => planAdd(pluginOf(list, plugin), callOf("ADD", conf, call), prevResult, openSession());
+): PluginPlan => planAdd(pluginOf(list, plugin), callOf("ADD", conf, call), prevResult, [], openSession());
 
 test("each thing is described, in the order in which it would be made", () => {
-  expect(plan([made("thing a"), made("link b")])).toEqual({
+  const list = [made("thing a"), made("link b")];
+  expect(plan(list)).toEqual({
+    list,
     resources: [{ kind: "thing", what: "thing a" }, { kind: "link", what: "link b" }],
     result: { cniVersion: "1.1.0" },
     obstacles: [],
@@ -77,6 +79,19 @@ test("names are chosen, what looks at the host is told, what only ADD can see is
   });
 });
 
+test("a plugin sees what earlier ones would make", () => {
+  const thing = made("thing b");
+  let seen: readonly unknown[] = [];
+  const plugin: Run["plugin"] = {
+    add(at) {
+      seen = at.plannedBefore("thing");
+      return { cniVersion: "1.1.0" };
+    },
+  };
+  planAdd(pluginOf([], plugin), callOf("ADD"), undefined, [made("link a"), thing], openSession());
+  expect(seen).toEqual([thing.spec]);
+});
+
 test("a plugin that cannot say its result foresees it", () => {
   const foreseen = { cniVersion: "1.1.0", ips: [] };
   expect(plan([made("thing a")], { plugin: { foresee: () => foreseen } })).toMatchObject({
@@ -92,7 +107,7 @@ describe("obstacles", () => {
     };
     expect(plan([], { plugin: { judge } }).obstacles).toEqual(["refused; because"]);
     expect(plan([], { plugin: { missingPrevResult: "must be chained" } }).obstacles).toEqual([
-      "must be chained; there is no prevResult",
+      'must be chained; there is no prevResult; in a list, it stands behind the plugin that makes the interface, such as "bridge"',
     ]);
     const given: Result = { cniVersion: "1.1.0" };
     expect(plan([], { plugin: { missingPrevResult: "must be chained" } }, given).obstacles).toEqual([]);

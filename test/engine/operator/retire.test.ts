@@ -185,6 +185,7 @@ describe("another network whose container is upon a link", () => {
     ...owner,
     network: "cached",
     netnsPath: NETNS,
+    names: [],
     ledgers: [],
     cached: { ...owner, netnsPath: NETNS, cniArgs: "", plugins: [{ type: "p", document }] },
   });

@@ -46,7 +46,9 @@ describe("refused before anything is made", () => {
 
   test("a plugin that needs an earlier one", () => {
     const plugin = { missingPrevResult: "must be chained" };
-    expect(add({ plugin })).toEqual(["must be chained; there is no prevResult"]);
+    expect(add({ plugin })).toEqual([
+      'must be chained; there is no prevResult; in a list, it stands behind the plugin that makes the interface, such as "bridge"',
+    ]);
     expect(add({ plugin, conf: { prevResult: resultWith("veth1") } })).toEqual(["apply thing a"]);
   });
 

@@ -65,9 +65,9 @@ test("an interface is valid for itself, and for its container", () => {
   expect(seen).toEqual([true, false, true]);
 });
 
-test("without a list only the other plugin is called; an empty list is one", () => {
+test("without a list nothing is done, and the other plugin not called; an empty list is one", () => {
   recorded([made("thing a")]);
-  expect(gc(undefined)).toEqual(["passed on"]);
+  expect(gc(undefined)).toEqual([]);
   expect(gc(null)[0]).toBe("remove thing a");
   recorded([made("thing a")]);
   expect(gc([])[0]).toBe("remove thing a");

@@ -45,7 +45,7 @@ const home = openOwnNetns(), other = openNetns(process.argv[2]!);
 const peer = { ifName: "eth0", netnsFd: other, address: mac(2) };
 addLink(host, { ifName: "vh", kind: vethKind({ peer }), master: bridge.index, up: true });
 const hostEnd = getLink(host, "vh")!;
-setBridgePort(host, hostEnd, { hairpin: true, isolated: true });
+setBridgePort(host, hostEnd, { hairpin: true, isolated: true, learning: false });
 report.port = { ...getLink(host, "vh")!.port, onBridge: hostEnd.master === bridge.index };
 report.hasPorts = [hadPorts, hasPorts(host, bridge)];
 report.ports = listLinks(host, { master: bridge.index }).map(({ name }) => name);
@@ -78,8 +78,9 @@ report.routeGone = [
 
 const rule = sourceRule(parsePrefix("10.1.2.3/32")!, 1000);
 addRule(inside, rule);
-report.rule = listRules(inside, 2).filter(({ table }) => table === 1000).map(({ source }) => formatPrefix(source!));
-report.ruleGone = [delRule(inside, rule), delRule(inside, rule)];
+const listed = listRules(inside, 2).filter(({ table }) => table === 1000);
+report.rule = listed.map(({ source }) => formatPrefix(source!));
+report.ruleGone = [listed[0]!, listed[0]!].map((rule) => delRule(inside, rule));
 
 report.addressGone = [delAddress(inside, eth0.index, v4), delAddress(inside, eth0.index, v4)];
 

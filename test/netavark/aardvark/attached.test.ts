@@ -3,9 +3,11 @@ import { expect, test } from "bun:test";
 import type { PodmanNetwork } from "../../../src/podman-documents/netavark.schema.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
+import { bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { creation } from "../../support/netavark/creation.ts";
 import { AARDVARK, daemons, filesIn, ND } from "../../support/netavark/names.ts";
 import { netavark, type NetavarkAnswer } from "../../support/netavark/netavark.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 const network = (index: number, more: Partial<PodmanNetwork> = {}): PodmanNetwork => ({
@@ -75,6 +77,54 @@ test("containers know one another until they go", async () => {
   expect(await call(machine, "teardown", two, inBoth)).toMatchObject({ code: 0, stdout: "" });
   expect(await daemons(machine)).toEqual([]);
   expect(Object.keys(await filesIn(machine)).filter((path) => path.startsWith("aardvark-dns/"))).toEqual([]);
+});
+
+test("a network of IPv6 has names although the kernel would look for duplicates of the gateway's address first", async () => {
+  await using machine = await openMachine();
+  await machine.sh(`mkdir ${ND}; sysctl -qw net.ipv6.conf.all.accept_dad=1; ip link add podman7 type bridge
+    sysctl -qw net.ipv6.conf.podman7.router_solicitation_delay=0 net.ipv6.neigh.podman7.retrans_time_ms=500
+    ip link set podman7 up; ip addr add 10.87.0.1/24 dev podman7; ip addr add fd00:7::1/64 dev podman7`);
+  const networks = [
+    bridgeNetwork(8, { dns_enabled: true }),
+    bridgeNetwork(7, { dns_enabled: true, options: { mode: "unmanaged" } }),
+  ];
+  for (const network of networks) {
+    const container = await machine.container();
+    const input = containerIn([{ network, attachment: { aliases: ["web"] } }], Number(network.name.slice(-1)));
+    expect(await call(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
+    const answers = network.subnets!.map(({ gateway }) => ask(machine, container, "web", gateway!));
+    expect(await Promise.all(answers)).toEqual([[expect.any(String)], [expect.any(String)]]);
+    expect(await call(machine, "teardown", container, input)).toMatchObject({ code: 0 });
+  }
+});
+
+test("inspect says that nobody answers for names, and repair starts aardvark-dns", async () => {
+  await using machine = await openMachine();
+  // Another program has the second network's place.
+  await machine.sh(`mkdir ${ND}; ip addr add 10.56.0.1/32 dev lo; ip link set lo up`);
+  const [one, two] = [await machine.container("one"), await machine.container("two")];
+  const inputs = [callFor(one, 7, [network(0)], ["web"]), callFor(two, 8, [network(1)], ["jug"])] as const;
+  const inspect = () => machine.run([PATCHBAY, "inspect"]), repair = () => machine.run([PATCHBAY, "repair"]);
+  const script = `await Bun.udpSocket({ hostname: "10.56.0.1", port: 53 }); console.log("ready")`;
+  const other = machine.start([process.execPath, "-e", script]);
+  await other.stdout.getReader().read();
+  await call(machine, "setup", one, inputs[0]);
+  expect(await inspect()).toMatchObject({ code: 0 });
+  await call(machine, "setup", two, inputs[1]);
+  const silent = { code: 1, stdout: expect.stringContaining("does not listen at 10.56.0.1, port 53") };
+  expect(await inspect()).toMatchObject(silent);
+  expect(await repair()).toMatchObject(silent);
+  other.kill();
+  await other.exited;
+  const [daemon] = await daemons(machine);
+  await machine.sh(`kill -KILL ${daemon}`);
+  expect(await inspect()).toMatchObject({ code: 1, stdout: expect.stringContaining("aardvark-dns does not run") });
+  expect(await repair()).toMatchObject({ code: 0 });
+  expect(await ask(machine, one, "web", "10.55.0.1")).toEqual(["10.55.0.7"]);
+  expect(await ask(machine, two, "jug", "10.56.0.1")).toEqual(["10.56.0.8"]);
+  expect(await inspect()).toMatchObject({ code: 0 });
+  await call(machine, "teardown", one, inputs[0]);
+  await call(machine, "teardown", two, inputs[1]);
 });
 
 test("when aardvark-dns cannot start, nothing of the container is left", async () => {

@@ -227,7 +227,14 @@ test("internal networks and networks that it does not manage are none of its bus
   const input = containerIn([{ network: internal }, { network: unmanaged }], 1, ports);
   await succeed(machine, "setup", container, input);
   expect(await firewalld.command("--get-zones")).not.toContain("netavark");
+  // What keeps the internal one's containers in is a table of our own.
+  const closed = () => machine.run(["nft", "list", "map", "inet", "patchbay_internal", "bridges"]);
+  for (const reload of [false, true]) {
+    if (reload) await firewalld.command("--reload");
+    expect((await closed()).stdout).toContain('"podman8"');
+  }
   await succeed(machine, "teardown", container, input);
+  expect((await closed()).code).toBe(1);
 });
 
 test("aardvark-dns with another port: a rule leads there, as long as the network has containers", async () => {

@@ -1,23 +1,23 @@
 /**
  * What the plugins for podman's networks restate of an attachment, without a kernel, and what they refuse. stories.txt has
- * the first; `npx bun test/plugins/netavark/write-stories.ts` writes it again, and the difference is the change.
+ * the first, and write-stories.ts writes it.
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import netavarkBridge from "../../../src/plugins/netavark/netavark-bridge/netavark-bridge.ts";
 import netavarkVlan from "../../../src/plugins/netavark/netavark-vlan/netavark-vlan.ts";
 import { driverConf, mapping, v4, v6 } from "../../support/netavark/driver-conf.ts";
+import { ToldBefore } from "../../support/told-before.ts";
 import { refusal } from "../../support/story.ts";
 import { stories } from "./stories.ts";
 
-const expected = readFileSync(join(import.meta.dir, "stories.txt"), "utf8").trimEnd().split("\n\n");
+const before = new ToldBefore(join(import.meta.dir, "stories.txt"), "\n\n", "test/plugins/netavark/write-stories.ts");
 
 test.each(stories.map(({ title, text }) => [title, text] as const))("%s", (title, text) => {
-  expect(text()).toBe(expected.find((each) => each.startsWith(`${title}\n`))!);
+  before.compare(title, text());
 });
 
-test("nothing else is expected", () => expect(expected).toHaveLength(stories.length));
+test("nothing else is expected", () => before.expectCount(stories.length));
 
 const bridge = netavarkBridge.name, vlan = netavarkVlan.name;
 type Conf = Parameters<typeof driverConf>[0];

@@ -17,7 +17,8 @@ export const addresses: TableStory = {
   title: "addresses and routes",
   list: "links",
   specs: {
-    link: veth(1),
+    link: veth(1, { refusesRedirects: true }),
+    up: { kind: "host-end-up", ifName: "veth1" },
     "gateway's side": { kind: "gateway-side", ifName: "veth1", addresses: both },
     "of version 6 alone": {
       kind: "gateway-side",
@@ -32,6 +33,7 @@ export const addresses: TableStory = {
     }),
     announcement: { kind: "announcement", ifName: "eth1", mac: mac(5) },
     "second link": veth(2),
+    "second up": { kind: "host-end-up", ifName: "veth2" },
     plain: addressing(2, {
       addresses: [{ address: "10.2.0.2/24", gateway: "10.2.0.1" }, { address: "10.2.0.3/24", gateway: "10.2.0.9" }],
       routes: [
@@ -60,6 +62,7 @@ export const addresses: TableStory = {
         "ip -n c1 address del 192.0.2.99/32 dev lo; ip netns exec c1 sysctl -qw net.ipv6.conf.default.disable_ipv6=1",
     },
     ["apply", "link"],
+    ["apply", "up"],
     ["apply", "gateway's side"],
     ["verify", "gateway's side"],
     ["judge", "point to point"],
@@ -67,6 +70,7 @@ export const addresses: TableStory = {
     ["verify", "point to point"],
     ["apply", "announcement"],
     ["apply", "second link"],
+    ["apply", "second up"],
     ["apply", "of version 6 alone"],
     ["apply", "plain"],
     ["verify", "plain"],

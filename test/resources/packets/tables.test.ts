@@ -1,22 +1,26 @@
 /**
  * What kinds of resources write into the tables of the kernel, step by step, as nft(8) and iptables-save(8) list it.
- * tables.txt has it; `npx bun test/resources/packets/write-tables.ts` writes it again, and the difference is the change.
+ * tables.txt has it, and write-tables.ts writes it.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
+import { ToldBefore } from "../../support/told-before.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { legacyPath } from "../../support/legacy-iptables.ts";
 import { openMachine } from "../../support/machine.ts";
 import { tell } from "../../support/table-story.ts";
 import { tableStories } from "./tables.ts";
 
-const expected = readFileSync(join(import.meta.dir, "tables.txt"), "utf8").split("\n\n\n");
+const before = new ToldBefore(
+  join(import.meta.dir, "tables.txt"),
+  "\n\n\n",
+  "test/resources/packets/write-tables.ts",
+);
 
 for (const story of tableStories) {
   test.skipIf(lacks(story.needs))(story.title, async () => {
     await using machine = await openMachine();
-    expect(await tell(machine, story)).toBe(expected.find((each) => each.startsWith(`${story.title}\n`))!);
+    before.compare(story.title, await tell(machine, story));
   });
 }
 

@@ -72,6 +72,16 @@ const firewall = (backend: string, list: TableStory["list"]): TableStory => {
       three: { ...owner(3), addresses: ips(3).slice(0, 1), ingress: { policy: "isolated", bridge: "br1" } },
       "one on br0": { ...owner(1), addresses: ips(1), ingress: { policy: "isolated", bridge: "br0" } },
       next: { ...owner(1), ...next, addresses: ips(1).slice(1) },
+      known: {
+        ...owner(4),
+        addresses: ips(4).slice(0, 1),
+        ingress: { policy: "isolated", bridge: "br2", isKnownToAll: true },
+      },
+      own: {
+        ...owner(5),
+        addresses: [],
+        ingress: { policy: "same-bridge", bridge: "veth5", isOwn: true, isKnownToAll: true },
+      },
     },
     list,
     byOwner: /next|forget|sweep/,
@@ -92,6 +102,15 @@ const firewall = (backend: string, list: TableStory["list"]): TableStory => {
       ["forget", "two"],
       ["sweep", "ctr-3"],
       ["remove", "three"],
+      ["apply", "known"],
+      ["apply", "own"],
+      { sh: "nft flush set inet patchbay_firewall guarded" },
+      ["verify", "own"],
+      ["repair", "own"],
+      ["verify", "own"],
+      ["verify", "known"],
+      ["remove", "own"],
+      ["remove", "known"],
     ],
   };
 };
@@ -324,6 +343,44 @@ const spoofing: TableStory = {
   ],
 };
 
+const isolation: TableStory = {
+  title: "isolated ports",
+  kind: "port-isolation",
+  base: {},
+  specs: {
+    one: { ...owner(1), link: "br0" },
+    two: { ...owner(2), link: "br0" },
+    "one's again": { ...owner(1), link: "br0.7" },
+    other: { ...owner(3), network: "other", link: "br1" },
+  },
+  list: "nft",
+  prepare: "for link in br0 br0.7 br1; do ip link add $link type bridge; done",
+  steps: [
+    ["apply", "one"],
+    ["apply", "two"],
+    ["apply", "two"],
+    ["verify", "two"],
+    ["apply", "other"],
+    { sh: "nft flush chain netdev patchbay_isolation on_br0" },
+    ["verify", "one"],
+    ["repair", "one"],
+    ["verify", "one"],
+    ["apply", "one's again"],
+    ["verify", "one"],
+    ["remove", "two"],
+    ["sweep", "ctr-1"],
+    ["forget", "one's again"],
+    ["sweep"],
+    ["apply", "one"],
+    ["apply", "one's again"],
+    { sh: "nft flush ruleset" },
+    ["verify", "other"],
+    ["repair", "other"],
+    ["remove", "one"],
+    ["remove", "other"],
+  ],
+};
+
 export const tableStories: readonly TableStory[] = [
   masquerade("nftables", "nft"),
   masquerade("iptables", "iptables"),
@@ -333,4 +390,5 @@ export const tableStories: readonly TableStory[] = [
   portsByIptables,
   localhost,
   spoofing,
+  isolation,
 ];

@@ -19,7 +19,7 @@ const bridge = (network: number, capabilities = {}) => ({
   type: "bridge",
   bridge: `br${network}`,
   capabilities,
-  ipam: { type: "host-local", subnet: `10.9.${network}.0/24` },
+  ipam: { type: "host-local", subnet: `10.9.${network}.0/24`, routes: [{ dst: "0.0.0.0/0" }] },
 });
 const portmap = { type: "portmap", backend: "nftables", capabilities: { portMappings: true } };
 

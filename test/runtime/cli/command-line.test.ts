@@ -132,7 +132,7 @@ describe("without a network", () => {
 
   test("the version is package.json's", () => {
     expect(patchbay(["--version"]).stdout).toStartWith(`patchbay ${version}\nCNI 0.1.0, 0.2.0`);
-    expect(patchbay(["version"])).toEqual(patchbay(["--version"]));
+    for (const word of ["version", "-v"]) expect(patchbay([word])).toEqual(patchbay(["--version"]));
   });
 
   test("a misspelt command gets a hint, and exit status 2", () => {
@@ -141,6 +141,9 @@ describe("without a network", () => {
       stdout: "",
       stderr: `patchbay: unknown command "ad"; did you mean "add"?\nSee 'patchbay help'.\n`,
     });
+    // What other programs call it, too.
+    expect(patchbay(["lis"]).stderr).toStartWith('patchbay: unknown command "lis"; did you mean "ls"?\n');
+    expect(patchbay(["remov"]).stderr).toStartWith('patchbay: unknown command "remov"; did you mean "del"?\n');
     expect(patchbay(["frobnicate"]).stderr).toStartWith('patchbay: unknown command "frobnicate"\n');
     expect(patchbay(["constructor"]).code).toBe(2);
     expect(patchbay(["help", "ad"]).code).toBe(2);
@@ -180,10 +183,11 @@ describe("on networks", () => {
 
   beforeEach(() => at.plugin("one", { ADD: { stdout: result } }));
 
-  test("add, check, del and status: the result without a newline, the others silent", () => {
+  test('add, check, del and status: the result without a newline, "ready" and nothing else', () => {
     expect(patchbay(["add", "n", "/run/netns/x", ...here()])).toEqual({ code: 0, stdout: printed, stderr: "" });
     for (const words of [["check", "n", "/run/netns/x"], ["status", "n"], ["del", "n", "/run/netns/x"]]) {
-      expect(patchbay([...words, ...here()])).toEqual({ code: 0, stdout: "", stderr: "" });
+      const stdout = words[0] === "status" ? "ready\n" : "";
+      expect(patchbay([...words, ...here()])).toEqual({ code: 0, stdout, stderr: "" });
     }
     expect(at.calls()).toEqual(["ADD one", "CHECK one", "STATUS one", "DEL one"]);
   });

@@ -1,6 +1,8 @@
 /**
- * Commands on an attachment that is there take its container by each of its names: the ID, the namespace's path, and the
- * name of `ip netns`. Each says when there is no such attachment.
+ * Commands on an attachment that is there take its container by each of its names: the ID, the namespace's path, the name
+ * of `ip netns`, and what its engine calls it. Each says when there is no such attachment.
+ *
+ * Longer than 300 lines: the names are the same for all commands.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -27,6 +29,10 @@ afterAll(async () => {
 
 const patchbay = (...args: string[]): Promise<Outcome> =>
   machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
+/** As Kubernetes' engines call it. */
+const POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=till";
+const addPod = (...args: string[]): Promise<Outcome> =>
+  machine.run([PATCHBAY, "add", "n", ...args], { env: { NETCONFPATH: directory, CNI_ARGS: POD } });
 const hasLink = async (container: Container) =>
   (await machine.run(["ip", "link", "show", "eth0"], { in: container })).code === 0;
 const ok = { code: 0, stderr: "" };
@@ -36,11 +42,13 @@ describe.each([["of its own", "box-1"], ["derived from its namespace", undefined
     ["the name of ip netns", () => "web"],
     ["the path", () => web.netnsPath],
     ["the path by /run", () => web.netnsPath.replace("/var/run/", "/run/")],
+    ["the pod", () => "till"],
+    ["the pod with its namespace", () => "shop/till"],
     ["the ID", async () => JSON.parse((await patchbay("inspect", "n", "web", "--json")).stdout)[0].containerId],
   ];
   test.each(names)("%s names the container", async (_, nameOf) => {
     const chosen = id === undefined ? [] : ["--container-id", id];
-    await patchbay("add", "n", web.netnsPath, ...chosen);
+    await addPod(web.netnsPath, ...chosen);
     await patchbay("add", "n", other.netnsPath, "--container-id", "box-2");
     const name = await nameOf();
     expect(await patchbay("check", "n", name)).toEqual({ ...ok, stdout: "" });
@@ -49,6 +57,8 @@ describe.each([["of its own", "box-1"], ["derived from its namespace", undefined
       expect(rest).toEqual(ok);
       expect(JSON.parse(stdout)).toMatchObject([{ netnsPath: web.netnsPath, state: "ok" }]);
     }
+    const alone = await patchbay("inspect", name);
+    expect([alone.code, alone.stdout]).toEqual([0, expect.stringMatching(/^\S+ +shop\/till +n .* ok\n\n/m)]);
     expect(await patchbay("gc", "n", "--valid", `${name}/eth0`, "--dry-run")).toEqual({
       ...ok,
       stdout: "would delete eth0 of container box-2 from network n\n",
@@ -72,6 +82,17 @@ test("root of another user namespace is told what it may not do", async () => {
 
 describe("a container that is not attached", () => {
   const text = '"wep" is not attached to network "n"; no ledger and no cached result names it; did you mean "web"?\n';
+
+  test("as a pod it is not meant where a namespace has the name", async () => {
+    await addPod(web.netnsPath, "--container-id", "box-1");
+    const till = await machine.container("till");
+    expect(await patchbay("del", "n", "till")).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("not attached"),
+    });
+    expect(await hasLink(web)).toBe(true);
+    await machine.removeContainer(till);
+  });
 
   test.each(["check", "inspect", "repair", "del"])("%s says so", async (command) => {
     await patchbay("add", "n", web.netnsPath, "--container-id", "box-1");
@@ -133,6 +154,22 @@ describe("the beginning of an ID", () => {
     const stderr = `patchbay del: ${start}1 is container ${one}\n`;
     expect(await patchbay("del", "n", `${start}1`)).toEqual({ code: 0, stdout: "", stderr });
     expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
+  });
+
+  test("that is also a pod's name takes neither away; a whole ID is its container's", async () => {
+    const call = (name: string, ...words: string[]) =>
+      machine.run([PATCHBAY, "add", "n", ...words], {
+        env: { NETCONFPATH: directory, CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name}` },
+      });
+    for (const name of [`${start}1`, one]) {
+      await patchbay("del", "n", other.netnsPath, "--container-id", another);
+      expect(await call(name, other.netnsPath, "--container-id", another)).toMatchObject({ code: 0 });
+      const { code, stderr } = await patchbay("del", "n", name);
+      if (name !== one) {
+        expect([code, stderr]).toEqual([1, expect.stringContaining(`is a name of container ${another}, and begins`)]);
+      }
+      expect([await hasLink(web), await hasLink(other)]).toEqual([name !== one, true]);
+    }
   });
 
   test.each(["check", "inspect", "repair"])("%s says when it is too short", async (command) => {
@@ -258,12 +295,14 @@ describe("ipam release --container", () => {
   const names: [string, string][] = [
     ["the name of ip netns", "web"],
     ["the path", "/var/run/netns/web"],
+    ["the pod", "till"],
     ["the ID", id],
     ["the beginning of the ID", "12abffffffff"],
   ];
   test.each(names)("takes %s", async (_, name) => {
     await patchbay("gc", "n", "--all");
-    await patchbay("add", "n", web.netnsPath, "--container-id", id);
+    await addPod(web.netnsPath, "--container-id", id);
+    expect((await patchbay("ipam", "ls", "n")).stdout).toContain(`  ${id}  shop/till  eth0`);
     const [{ address }] = JSON.parse((await patchbay("ipam", "list", "n", "--json")).stdout);
     expect(await patchbay("ipam", "release", "n", "--container", name)).toEqual({
       code: 1,

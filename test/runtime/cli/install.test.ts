@@ -200,6 +200,14 @@ describe("with --podman", () => {
     expect(readFileSync(`${drivers()}/patchbay`, "utf8")).toBe("other");
   });
 
+  test("with --netavark it finds netavark, until uninstalling", () => {
+    const own = `${directory}/podman`;
+    expect(patchbay(["install", `--netavark=${own}`, bin])).toMatchObject({ code: 0, stderr: "" });
+    expect(patchbay(["--version"], `${own}/netavark`).stdout).toStartWith("netavark 2.");
+    expect(uninstall().stdout).toContain(`${own}/netavark: removed`);
+    expect(readdirSync(own)).toEqual([]);
+  });
+
   test("without a directory it is podman's own, and the plugin directory is rejected", () => {
     expect(patchbay(["install", "--help"]).stdout).toContain("--podman[=DIR]");
     const local = "/usr/local/libexec/netavark";

@@ -35,6 +35,7 @@ function lint(text: string, env: Record<string, string> = {}, name = "n.conflist
   return stdout.split("\n").slice(0, -1).map((line) => line.replace(`${configs}/${name}:`, ""));
 }
 
+const leased = { type: "host-local", subnet: "10.0.0.0/24" };
 const list = (...plugins: unknown[]) => JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins });
 /** The findings for a plugin that another comes before, without the position. */
 const ofPlugin = (plugin: unknown, env?: Record<string, string>) =>
@@ -70,7 +71,7 @@ test("the name of a network is found wrong once", () => {
 
 describe("what is found", () => {
   const rows: [plugin: unknown, findings: string[]][] = [
-    [{ type: "bridge", bridge: "b", ISGATEWAY: true, mtu: null }, []],
+    [{ type: "bridge", bridge: "b", HAIRPINMODE: true, mtu: null }, []],
     // As examples of the specification's version 0.3.1 have them.
     [{ type: "macvlan", master: "eth0", ipam: { type: "dhcp", routes: [{ dst: "10.3.0.0/16" }] } }, []],
     [{ type: "macvlan", ipam: { type: "dhcp", routes: [{ dst: "10.0.0.0/8", gw: "10.0.0.1" }] } }, []],
@@ -110,7 +111,7 @@ describe("what is found", () => {
       'warning: "dns.nameserver" is not known, and ignored; did you mean "nameservers"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subent: "10.0.0.0/24" }]] } }, [
-      'error: "ipam" invalid range set 0: IP <nil> not v4 nor v6',
+      'error: "ipam" invalid range set 0: IP <nil> not v4 nor v6; a range needs "subnet"',
       'warning: "ipam.ranges[0][0].subent" is not known, and ignored; did you mean "subnet"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subnet: "10.0.0.500/24" }]] } }, [
@@ -149,6 +150,49 @@ describe("what is found", () => {
       'error: "ipam.type" "/bin/host-local" is a path: it must be a name, which is looked up in the plugin directories',
     ]],
     [{ bridge: "b" }, ['error: "type" is missing']],
+    // Words of others, and keys of other plugins.
+    [{ $schema: "bridge.json", type: "bridge" }, []],
+    [{ type: "bridge", ipam: { ...leased, routes: [{ dst: "0.0.0.0/0", via: "10.0.0.1" }] } }, [
+      'warning: "ipam.routes[0].via" is not known, and ignored; did you mean "gw"?',
+    ]],
+    [{ type: "bridge", ingressPolicy: "isolated", isolate: true }, [
+      'warning: "ingressPolicy" is an option of firewall, and ignored here',
+      'warning: "isolate" is an option of podman\'s networks, as "ingressPolicy" is of firewall, and ignored here',
+    ]],
+    [{ type: "firewall", iptablesAdminChainName: "x".repeat(29) }, [
+      `error: iptablesAdminChainName: "${
+        "x".repeat(29)
+      }" cannot be the name of a chain; it is one word of at most 28 ` +
+      'bytes, without quotes, and begins with neither "-" nor "!"',
+    ]],
+    // What has no effect.
+    [{ type: "bridge", isGateway: true, ipMasq: true }, [
+      'warning: "isGateway" has no effect without "ipam": the container has no address',
+      'warning: "ipMasq" has no effect without "ipam": the container has no address',
+    ]],
+    [{ type: "bridge", isGateway: true, ipMasq: true, ipam: leased }, [
+      'warning: "ipMasq" has nothing to do: no route of IPv4 leads out of the container; "ipam" needs ' +
+      '"routes": [{ "dst": "0.0.0.0/0" }], or bridge "isDefaultGateway"',
+    ]],
+    [{
+      type: "ptp",
+      ipMasq: true,
+      ipam: { ...leased, ranges: [[{ subnet: "fd00::/64" }]], routes: [{ dst: "0.0.0.0/0" }] },
+    }, [
+      'warning: "ipMasq" has nothing to do: no route of IPv6 leads out of the container; "ipam" needs ' +
+      '"routes": [{ "dst": "::/0" }]',
+    ]],
+    [{ type: "bridge", ipMasq: true, isDefaultGateway: true, ipam: leased }, []],
+    [{ type: "bridge", ipMasq: true, ipam: { type: "dhcp" } }, []],
+    [{ type: "bridge", ipam: { type: "static", addresses: [{ address: "10.1.0.5/24", gateway: "10.9.0.1" }] } }, [
+      'warning: "ipam.addresses[0].gateway" 10.9.0.1 is not in the subnet of 10.1.0.5/24',
+    ]],
+    [{ type: "firewall", backend: "iptables", firewalldZone: "x" }, [
+      'warning: "firewalldZone" has no effect: the backend is iptables',
+    ]],
+    [{ type: "firewall", ingressPolicy: "isolated" }, [
+      "error: \"ingressPolicy\" has no effect behind loopback: the container's packets do not meet the host's rules",
+    ]],
   ];
   for (const [plugin, findings] of rows) {
     test(JSON.stringify(plugin), () => expect(ofPlugin(plugin)).toEqual(findings));
@@ -169,6 +213,10 @@ describe("what is found", () => {
 
   test("the list itself", () => {
     const of = (conf: unknown) => lint(JSON.stringify(conf)).map((line) => line.replace(/^[0-9:]+ /, ""));
+    const guarded = (...types: string[]) =>
+      lint(list(...types.map((type) => ({ type })), { type: "firewall", ingressPolicy: "isolated" }));
+    expect(guarded("loopback", "bridge", "tuning")).toEqual([]);
+    expect(guarded("loopback", "macvlan", "tuning")[0]).toContain("has no effect behind macvlan");
     const plugins = [{ type: "loopback" }];
     expect(of({ cniVersion: "1.1.0", name: "n", plugins, nerdctlID: "x" })).toEqual([
       'note: "nerdctlID" is not known, and ignored',
@@ -180,6 +228,18 @@ describe("what is found", () => {
     expect(of({ cniVersion: "1.1", name: "n", plugins })[0]).toContain("is none of the versions there are: 0.1.0");
     expect(of({ name: "n", plugins })).toEqual(['warning: "cniVersion" is missing, and 0.1.0 is meant']);
     expect(of({ cniVersion: "1.1.0", plugins })).toEqual(['error: "name" is missing']);
+    expect(of({ $schema: "list.json", cniVersion: "1.1.0", name: "n", plugins })).toEqual([]);
+    expect(of({ cniVersion: "1.1.0", name: "n" })).toEqual([
+      'error: no plugin configs found; a list needs "plugins"',
+    ]);
+    const portmap = { type: "portmap", capabilities: { portMappings: true } };
+    expect(of({ cniVersion: "1.1.0", name: "n", plugins: [portmap] })[0]).toContain(
+      "stands behind the plugin that makes",
+    );
+    expect(of({ cniVersion: "1.1.0", name: "n", plugins: [{ type: "bridge", ipam: leased }, portmap] })).toEqual([
+      'warning: "plugins[1]" callers beyond the container\'s subnet get no answer: no route of IPv4 leads out of the ' +
+      'container; "ipam" needs "routes": [{ "dst": "0.0.0.0/0" }], or bridge "isDefaultGateway"',
+    ]);
     expect(of({ cniVersion: "1.1.0", name: "n", plugins: [] })[0]).toContain("no plugins in list");
     expect(of([])).toEqual(["error: must be an object"]);
     expect(lint('{"cniVersion":"1.1.0","name":"n","name":"m","plugins":[{"type":"loopback"}]}')).toEqual([
@@ -274,7 +334,14 @@ test("comments and trailing commas are noted once, where the first is", () => {
 test("a file that is not there, and an empty directory", () => {
   const missing = { code: 1, stdout: `${configs}/x:1:1: error: no such file\n`, stderr: "" };
   expect(run(["lint", `${configs}/x`])).toEqual(missing);
-  expect(run(["lint"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  const read = "networks are in files whose names end in .conflist, .conf, .json";
+  expect(run(["lint"])).toEqual({ code: 0, stdout: `${configs}:1:1: note: has no network: ${read}\n`, stderr: "" });
+  writeFileSync(`${configs}/60-x.conflst`, "{}");
+  writeFileSync(`${configs}/README`, "");
+  expect(run(["lint"])).toMatchObject({
+    code: 1,
+    stdout: `${configs}/60-x.conflst:1:1: warning: is not read: ${read}; did you mean ".conflist"?\n`,
+  });
   const nowhere = run(["lint"], { NETCONFPATH: `${configs}/nowhere` });
   expect(nowhere).toMatchObject({
     code: 1,
@@ -348,7 +415,7 @@ test("add, plan and status warn of misspellings on stderr, cnitool does not", ()
   const slip = `${configs}/n.conflist:1:64: warning: "plugins[0].capabilties" is not known, and ignored; ` +
     'did you mean "capabilities"?\n';
   const cache = ["--cache-dir", at.runtime.cacheDirectory];
-  expect(run(["status", "n", ...cache])).toEqual({ code: 0, stdout: "", stderr: slip });
+  expect(run(["status", "n", ...cache])).toEqual({ code: 0, stdout: "ready\n", stderr: slip });
   for (const command of ["add", "plan"]) expect(run([command, "n", "/x"]).stderr).toStartWith(slip);
   for (const command of ["check", "del"]) expect(run([command, "n", "/x", ...cache]).stderr).not.toContain(slip);
   symlinkSync(PATCHBAY, `${at.directory}/cnitool`);

@@ -46,6 +46,7 @@ describe("networks", () => {
     const missing =
       'network dev: failed to find host device: failed to find physical interface; no link is called "spare"';
     expect(await patchbay(["ls"])).toMatchObject({ code: 1, stdout: expect.stringContaining(missing) });
+    expect(await patchbay(["status"])).toMatchObject({ code: 1, stderr: expect.stringContaining(missing) });
     await machine.sh("ip link add spare type veth peer name other");
     const container = await machine.container();
     await must("ls");
@@ -74,7 +75,10 @@ describe("networks", () => {
         `two      1.0.0    loopback                   ok                                  ${configs}/20-two.conf\n`,
     );
     expect(await must("ls")).toMatchObject({ stdout });
-    expect(JSON.parse((await must("networks", "--json")).stdout)[0]).toEqual({
+    const json = (await must("networks", "--json")).stdout;
+    // JSON.parse() would lose their last digits.
+    expect(json.match(/\d{10,}/g)).toEqual([`${2n ** 64n - 3n}`, `${2n ** 64n - 2n}`]);
+    expect(JSON.parse(json)[0]).toEqual({
       file: `${configs}/10-one.conflist`,
       name: "one",
       cniVersion: "1.1.0",
@@ -89,7 +93,10 @@ describe("networks", () => {
           capacity: expect.any(Number),
         },
       ],
+      state: "ok",
+      fixedAddresses: [],
       problems: [],
+      differences: [],
       warnings: [],
     });
     await must("del", "one", container.netnsPath);
@@ -129,6 +136,17 @@ describe("networks", () => {
     expect({ code, stdout }).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('failed to find plugin "portmap"'),
+    });
+  });
+
+  test("one of several", async () => {
+    const ranges = (subnet: string) => bridge([[{ subnet }]]);
+    configure({ "1.conflist": list("n", ranges("10.71.0.0/24")), "2.conflist": list("m", ranges("10.72.0.0/24")) });
+    const { stdout } = await must("ls", "m");
+    expect([stdout.includes("10.72.0.0/24"), stdout.includes("10.71.0.0/24")]).toEqual([true, false]);
+    expect(await patchbay(["ls", "mm"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('did you mean "m"?'),
     });
   });
 

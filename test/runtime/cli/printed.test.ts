@@ -36,40 +36,33 @@ const lines = async (...args: string[]) => (await patchbay(args)).stdout.split("
 
 test("inspect --brief: a line each, differences first, short IDs, aligned", async () => {
   expect(await lines("inspect", "--brief")).toEqual([
-    "container     namespace  network  interface  addresses                state",
-    "first         c1         m        lo         -                        ok",
-    "first         c1         n        eth0       10.30.0.2/24 fd30::2/64  ok",
-    "0123456789ab  c2         n        eth0       10.30.0.3/24 fd30::3/64  ok",
-    "tenth         c10        n        eth0       10.30.0.4/24 fd30::4/64  ok",
-    "",
     "4 attachments: 4 ok",
+    "",
+    "container     name  network  interface  addresses                ports  state",
+    "first         c1    m        lo         -                        -      ok",
+    "first         c1    n        eth0       10.30.0.2/24 fd30::2/64  -      ok",
+    "0123456789ab  c2    n        eth0       10.30.0.3/24 fd30::3/64  -      ok",
+    "tenth         c10   n        eth0       10.30.0.4/24 fd30::4/64  -      ok",
   ]);
   await machine.sh("ip -n c10 link set eth0 down; ip netns del c2");
   await untilGone(machine);
   expect(await lines("inspect", "--brief")).toEqual([
-    "container     namespace  network  interface  addresses                state",
-    "tenth         c10        n        eth0       10.30.0.4/24 fd30::4/64  differs: bridge",
-    "0123456789ab  c2         n        eth0       10.30.0.3/24 fd30::3/64  gone",
-    "first         c1         m        lo         -                        ok",
-    "first         c1         n        eth0       10.30.0.2/24 fd30::2/64  ok",
-    "",
     "4 attachments: 1 differs, 1 gone, 2 ok",
+    "",
+    "container     name  network  interface  addresses                ports  state",
+    "tenth         c10   n        eth0       10.30.0.4/24 fd30::4/64  -      differs: addressing, carrier",
+    "0123456789ab  c2    n        eth0       10.30.0.3/24 fd30::3/64  -      gone",
+    "first         c1    m        lo         -                        -      ok",
+    "first         c1    n        eth0       10.30.0.2/24 fd30::2/64  -      ok",
   ]);
   expect((await patchbay(["inspect", "--brief"])).code).toBe(1);
-  // The whole report is in the same order.
-  expect(
-    (await lines("inspect")).filter((line) => line.startsWith("network ")).slice(1).map((line) => line.slice(8, 32)),
-  )
-    .toEqual([
-      "n, container tenth, eth0",
-      "n, container 0123456789a",
-      "m, container first, lo i",
-      "n, container first, eth0",
-    ]);
+  // The whole report is in the same order, and says nothing more of what is as it was made.
+  expect((await lines("inspect")).filter((line) => line.startsWith("network ")).map((line) => line.slice(8, 32)))
+    .toEqual(["n, container tenth, eth0", "n, container 0123456789a"]);
   expect(await patchbay(["inspect", "--brief", "m", "c1"])).toEqual({
     code: 0,
-    stdout: "container  namespace  network  interface  addresses  state\n" +
-      "first      c1         m        lo         -          ok\n\n1 attachment: 1 ok\n",
+    stdout: "1 attachment: 1 ok\n\ncontainer  name  network  interface  addresses  ports  state\n" +
+      "first      c1    m        lo         -          -      ok\n",
     stderr: "",
   });
   expect((await patchbay(["inspect", "--brief", "--json"])).code).toBe(2);
@@ -152,7 +145,10 @@ test("check --json", async () => {
   const key = { network: "n", ifName: "eth0", netnsPath: expect.stringContaining("/c1"), containerId: "first" };
   expect(await json("check", "n", "first")).toEqual({ ...key, problems: [] });
   const tenth = { ...key, containerId: "tenth", netnsPath: expect.stringContaining("/c10") };
-  expect(await json("check", "n", "tenth")).toEqual({ ...tenth, problems: [expect.stringContaining("eth0")] });
+  expect(await json("check", "n", "tenth")).toEqual({
+    ...tenth,
+    problems: ["link eth0 in the container is down", expect.stringMatching(/^link veth\w+ is down$/)],
+  });
   expect(await json("check", "n", "tent")).toMatchObject({
     problems: [expect.stringContaining('"tent" is not attached to network "n"')],
   });
@@ -193,8 +189,11 @@ test("status --json and version --json", async () => {
   configure("broken", [{ type: "brige" }]);
   expect(await json("status", "broken")).toEqual({
     network: "broken",
+    state: "broken",
     problems: [expect.stringContaining("brige")],
     pools: [],
+    differences: [],
+    warnings: [],
   });
   expect(await patchbay(["status", "broken", "--json"])).toMatchObject({ code: 1 });
   expect(await json("version")).toEqual({
@@ -258,6 +257,8 @@ test.each([["a ledger", "n/first@eth0@bridge"], ["all ledgers", "n"]])(
       const told = stderr.split("\n").filter((line) => line.includes("is not trusted"));
       expect(told).toEqual([expect.stringContaining(`chmod o-w /run/patchbay/${path}`)]);
     }
+    const all = await patchbay(["inspect", "--brief"]);
+    expect([all.code, all.stderr.match(/is not trusted/g)?.length]).toEqual([1, 1]);
     expect((await json("inspect", "n"))[0].plugins).toMatchObject([{ plugin: "bridge", madeBy: "unreadable" }]);
     await machine.sh(`chmod o-w /run/patchbay/${path}`);
     await must("del", "n", "c1");

@@ -77,8 +77,27 @@ test.each(commands)("%s", async (words, before, state) => {
       return { state: await machine.sh(state), stderr };
     });
     expect({ name, ...reached }).toEqual({ name, state: wanted, stderr: expect.any(String) });
-    if (words.startsWith("install") && name !== "closed") {
+    if (words.startsWith("install") && name === "a full disk") {
       expect(reached.stderr).toContain("patchbay install: everything is done, but cannot be listed: write stdout: ");
     }
   }
+});
+
+test("nothing is said of a reader that has enough", async () => {
+  await inMachine(async () => {
+    const commands = {
+      "plan net": 141,
+      inspect: 141,
+      networks: 141,
+      "status net": 141,
+      "ipam list net": 0,
+      repair: 0,
+    };
+    for (const [words, status] of Object.entries(commands)) {
+      const { stdout, stderr } = await run(
+        `mkfifo /run/p; exec 3<>/run/p 4>/run/p 3>&-; patchbay ${words} >&4; echo $?; rm /run/p`,
+      );
+      expect({ words, stdout, stderr }).toEqual({ words, stdout: `${status}\n`, stderr: "" });
+    }
+  });
 });

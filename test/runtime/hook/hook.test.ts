@@ -70,7 +70,7 @@ describe("what is attached", () => {
     await using web = await startHooked(machine, "web");
     const networks = ["back@net7", "front@up0 ip=10.1.0.77 mac=02:00:00:00:00:77"];
     const annotations = { ...FRONT_AND_BACK, "dev.patchbay.ports": "1:1" };
-    const words = ["add", ...networks, "--ports", "8088:80,[::1]:99:9/udp", "--json"];
+    const words = ["add", ...networks, "--ports", "8088:80,127.0.0.1:99:9/udp", "--json"];
     const { code, stdout, stderr } = await hook(machine, words, web.state({ annotations }));
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const attached = JSON.parse(stdout);

@@ -115,6 +115,16 @@ for (const { conf, needs, tagged, options, broken } of subjects) {
     expect(await leftSince(before, machine, /last_reserved_ip|networks\/net\/lock/)).toEqual([]);
 
     if (conf.type === "vlan") {
+      const layer2 = { conf: { ipam: {} } };
+      const { interfaces, ...rest } = await net.add(container, layer2);
+      expect([interfaces, rest]).toEqual([[result.interfaces[0]], { cniVersion: "1.1.0" }]);
+      await machine.sh("ip address add 10.20.0.9/24 dev eth0", { in: container });
+      expect(await ping(machine, container, "10.20.0.254")).toBe(true);
+      await net.check(container, layer2);
+      expect((await net.call("STATUS", container, layer2)).code).toBe(0);
+      await net.del(container, layer2);
+      expect(await leftSince(before, machine, /last_reserved_ip|networks\/net\/lock/)).toEqual([]);
+
       await machine.sh("ip link add link m0 name m0.7 type vlan id 7");
       expect((await net.call("ADD", container)).json.msg).toMatch(/failed to create vlan on "m0": .*already exists/);
       await gone();

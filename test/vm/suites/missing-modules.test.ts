@@ -70,3 +70,12 @@ for (const [conf, module, says] of cases) {
     expect(await status(machine, conf)).toBe("");
   });
 }
+
+test.skipIf(!process.env.PATCHBAY_TEST_VM)(
+  "bridge with VLANs is ready on a host that has made no bridge yet",
+  async () => {
+    await using machine = await openMachine();
+    await unload("bridge", readFileSync(LOADER, "utf8").trim());
+    expect(await status(machine, { type: "bridge", vlan: 100 })).toBe("");
+  },
+);

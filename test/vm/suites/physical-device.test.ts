@@ -5,10 +5,12 @@
  * The plugins work in the initial namespace, with the files of a machine.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { commandOf, innerNamespace } from "../../support/inner-namespace.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { ping } from "../../support/traffic.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const cardTest = test.skipIf(lacks("network cards to spare"));
 
@@ -135,6 +137,10 @@ const rows: Row[] = [
     env: { CNI_NETNS: undefined },
   },
   {
+    name: "no alias, and names that the container has chosen",
+    inside: `ip link set eth0 down; ip link set eth0 name br0 alias ""; ip link property add dev br0 altname br1`,
+  },
+  {
     name: "the host has a link of the container's name, another device configured",
     outside: "ip link add eth0 type dummy",
     conf: { device: "nothing" },
@@ -192,6 +198,29 @@ cardTest("DEL says that something still holds the namespace, and brings the card
   await holder.exited;
   await net.del(container);
   expect(await card()).toEqual(before);
+});
+
+cardTest("a card that the container hides is brought back as soon as it is known where it is", async () => {
+  const net = network(machine, { type: "host-device", device: name, ipam });
+  const hide = `ip link set eth0 down; ip link set eth0 name br0 alias ""; ip link property add dev br0 altname br1`;
+  // Somebody's, and then nobody's: the kernel returns it.
+  const alone = machine.start(["unshare", "-n", "sleep", "1000"]);
+  await untilTrue(() => commandOf(alone.pid), (command) => command === "sleep");
+  await net.add(container);
+  await machine.sh(`${hide}; ip link set br0 netns ${alone.pid}`, { in: container });
+  const answer = await net.call("DEL", container);
+  expect(answer.json).toMatchObject({ code: 11, msg: `"lan0" is in a network namespace of process ${alone.pid}` });
+  alone.kill();
+  await alone.exited;
+  await net.del(container);
+  expect(await card()).toEqual(before);
+  // The container's.
+  const inner = await innerNamespace(machine, container);
+  await net.add(container);
+  await machine.sh(`${hide}; ip link set br0 netns ${inner.pid}`, { in: container });
+  await net.del(container);
+  expect(await card()).toEqual(before);
+  await inner.end();
 });
 
 cardTest("a card that was lent again since is the other container's", async () => {

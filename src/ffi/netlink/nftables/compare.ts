@@ -36,6 +36,27 @@ export function between(first: Uint8Array, last: Uint8Array): Expression[] {
   ];
 }
 
+/**
+ * Compares a register with a range (enum nft_range_attributes).
+ *
+ *     != 127.0.0.2-127.255.255.255    [ range neq reg 1 0x0200007f 0xffffff7f ]
+ */
+const range = expression(
+  "range",
+  attrTable("NFTA_RANGE", {
+    register: u32be(nft.NFTA_RANGE_SREG),
+    operation: u32be(nft.NFTA_RANGE_OP),
+    first: nest(nft.NFTA_RANGE_FROM_DATA, dataAttrs),
+    last: nest(nft.NFTA_RANGE_TO_DATA, dataAttrs),
+  }),
+);
+
+/** Both ends belong to the range. */
+export function outside(first: Uint8Array, last: Uint8Array): Expression {
+  const operation = nft.NFT_RANGE_NEQ;
+  return range({ register: nft.NFT_REG_1, operation, first: { value: first }, last: { value: last } });
+}
+
 /** The value of the rule's first comparison, or undefined. */
 export function comparedValue(rule: readonly FoundExpression[]): Uint8Array | undefined {
   const first = rule.find(({ name }) => name === "cmp");

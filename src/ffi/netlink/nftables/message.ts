@@ -5,7 +5,14 @@
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import type { Writer } from "../wire.ts";
-import { NFNL_SUBSYS_NFTABLES, NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6 } from "../uapi/nf-tables.ts";
+import {
+  NFNL_SUBSYS_NFTABLES,
+  NFPROTO_BRIDGE,
+  NFPROTO_INET,
+  NFPROTO_IPV4,
+  NFPROTO_IPV6,
+  NFPROTO_NETDEV,
+} from "../uapi/nf-tables.ts";
 import { EAFNOSUPPORT, EINVAL, ENOENT, EOPNOTSUPP } from "../../errno.ts";
 
 /** struct nfgenmsg: family u8, version u8, resource id u16be. */
@@ -26,6 +33,7 @@ const familyNames: Record<number, string> = {
   [NFPROTO_IPV4]: "ip",
   [NFPROTO_IPV6]: "ip6",
   [NFPROTO_BRIDGE]: "bridge",
+  [NFPROTO_NETDEV]: "netdev",
 };
 
 export function familyName(family: number): string {

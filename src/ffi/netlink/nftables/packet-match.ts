@@ -4,7 +4,7 @@
  */
 import { attrTable, u32be } from "../attrs.ts";
 import * as nft from "../uapi/nf-tables.ts";
-import { type Expression, expression, type FoundExpression } from "./expression.ts";
+import { type Expression, expression, type FoundExpression, registerAt } from "./expression.ts";
 import { differs, equals, hostOrder, masked } from "./compare.ts";
 import { networkOf, type Prefix } from "../../../net/address.ts";
 
@@ -81,6 +81,10 @@ export function portBytes(port: number): Uint8Array {
  *     meta nfproto    [ meta load nfproto => reg 1 ]
  *     iifname         [ meta load iifname => reg 1 ]
  *     oifname         [ meta load oifname => reg 1 ]
+ *     iif             [ meta load iif => reg 1 ]
+ *     oif             [ meta load oif => reg 1 ]
+ *     sdif            [ meta load sdif => reg 1 ]
+ *     sdifname        [ meta load sdifname => reg 1 ]
  *     meta mark       [ meta load mark => reg 1 ]
  *     meta l4proto    [ meta load l4proto => reg 1 ]
  */
@@ -98,6 +102,16 @@ export const inputLink = meta({ key: nft.NFT_META_IIFNAME, into: nft.NFT_REG_1 }
 /** For a concatenated key: the registers are adjacent. */
 export const inputAndOutputLink = [inputLink, meta({ key: nft.NFT_META_OIFNAME, into: nft.NFT_REG_2 })];
 export const outputLink = meta({ key: nft.NFT_META_OIFNAME, into: nft.NFT_REG_1 });
+export const inputIndex = meta({ key: nft.NFT_META_IIF, into: nft.NFT_REG_1 });
+export const outputIndex = meta({ key: nft.NFT_META_OIF, into: nft.NFT_REG_1 });
+/** For a concatenated key of two numbers: each fills a register of four bytes. */
+export const inputAndOutputIndex = [
+  meta({ key: nft.NFT_META_IIF, into: registerAt(0) }),
+  meta({ key: nft.NFT_META_OIF, into: registerAt(1) }),
+];
+/** Of a packet that came by a link in a VRF: that link, where `iif` is the VRF. */
+export const memberIndex = meta({ key: nft.NFT_META_SDIF, into: nft.NFT_REG_1 });
+export const memberLink = meta({ key: nft.NFT_META_SDIFNAME, into: nft.NFT_REG_1 });
 export const packetMark = meta({ key: nft.NFT_META_MARK, into: nft.NFT_REG_1 });
 /** `meta mark set …` */
 export const setPacketMark = meta({ key: nft.NFT_META_MARK, from: nft.NFT_REG_1 });
@@ -161,13 +175,42 @@ const fib = expression(
 );
 
 /** linux/rtnetlink.h, enum rtn_type; in host byte order. */
-const RTN_LOCAL = new Uint8Array([2, 0, 0, 0]);
+const RTN_UNICAST = new Uint8Array([1, 0, 0, 0]), RTN_LOCAL = new Uint8Array([2, 0, 0, 0]);
+
+const destinationType = fib({
+  into: nft.NFT_REG_1,
+  result: nft.NFT_FIB_RESULT_ADDRTYPE,
+  flags: nft.NFTA_FIB_F_DADDR,
+});
 
 /** `fib daddr type local`: the packet is for this host. */
-export const toThisHost: readonly Expression[] = [
-  fib({ into: nft.NFT_REG_1, result: nft.NFT_FIB_RESULT_ADDRTYPE, flags: nft.NFTA_FIB_F_DADDR }),
-  equals(RTN_LOCAL),
-];
+export const toThisHost: readonly Expression[] = [destinationType, equals(RTN_LOCAL)];
+
+const ETH_P_8021Q = 0x8100, ETH_P_8021AD = 0x88a8, tagTypes = [ETH_P_8021Q, ETH_P_8021AD];
+const inFrame = (offset: number) =>
+  payload({ into: nft.NFT_REG_1, base: nft.NFT_PAYLOAD_LL_HEADER, offset, length: 2 });
+
+/**
+ * `ether type 8021q vlan id 0 vlan type 8021q`, and so on: a tag behind one of VLAN 0. The kernel takes both off before it
+ * looks at addresses; in netdev, the first one alone has been taken off.
+ */
+export const taggedBehindVlan0: readonly Expression[][] = tagTypes.flatMap((outer) =>
+  tagTypes.map((inner) => [
+    inFrame(12),
+    equals(portBytes(outer)),
+    inFrame(14),
+    masked(new Uint8Array([0x0f, 0xff])),
+    equals(new Uint8Array(2)),
+    inFrame(16),
+    equals(portBytes(inner)),
+  ])
+);
+
+/** `fib daddr oifname LINK fib daddr type unicast`: the host would forward the packet by the link. `link` as `linkNameOf`. */
+export function wouldLeaveBy(link: Uint8Array): Expression[] {
+  const way = fib({ into: nft.NFT_REG_1, result: nft.NFT_FIB_RESULT_OIFNAME, flags: nft.NFTA_FIB_F_DADDR });
+  return [way, equals(link), destinationType, equals(RTN_UNICAST)];
+}
 
 /**
  * Matches of a packet's addresses.

@@ -2,6 +2,7 @@
 import * as nft from "../uapi/nf-tables.ts";
 import { attrTable, binary, text } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
+import { listChains } from "./chains.ts";
 import { commentIn } from "./comment.ts";
 import { dump, familyName } from "./message.ts";
 import { listElements } from "./set.ts";
@@ -13,7 +14,6 @@ const ruleAttrs = attrTable("NFTA_RULE", {
   userdata: binary(nft.NFTA_RULE_USERDATA),
 });
 
-const chainAttrs = attrTable("NFTA_CHAIN", { table: text(nft.NFTA_CHAIN_TABLE), name: text(nft.NFTA_CHAIN_NAME) });
 const setAttrs = attrTable("NFTA_SET", { table: text(nft.NFTA_SET_TABLE), name: text(nft.NFTA_SET_NAME) });
 
 /** In these families a list is asked for by family. */
@@ -25,20 +25,7 @@ export function rulesetLines(socket: NetlinkSocket): string[] {
 }
 
 function chainLines(socket: NetlinkSocket, family: number): string[] {
-  let lines: string[] = [];
-  const question = {
-    what: "list chains",
-    type: nft.NFT_MSG_GETCHAIN,
-    flags: 0,
-    family,
-    table: chainAttrs,
-    values: {},
-  };
-  dump(socket, question, (payload) => {
-    const { table, name } = chainAttrs.decode(payload);
-    lines.push(`chain ${familyName(family)} ${table} ${name}`);
-  }, () => void (lines = []));
-  return lines;
+  return listChains(socket, family).map(({ table, name }) => `chain ${familyName(family)} ${table} ${name}`);
 }
 
 function ruleLines(socket: NetlinkSocket, family: number): string[] {

@@ -6,6 +6,7 @@ import { attrTable, binary, list, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import * as nft from "../uapi/nf-tables.ts";
+import { utf8 } from "../../libc.ts";
 import { comment, commentIn } from "./comment.ts";
 import { dataAttrs } from "./expression.ts";
 import { dump, get, type NftMessage } from "./message.ts";
@@ -31,6 +32,8 @@ export const ipv4Key: KeyType = { number: 7, length: 4 };
 export const ipv6Key: KeyType = { number: 8, length: 16 };
 export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
 export const linkNamesKey: KeyType = { number: (41 << 6) | 41, length: 32 };
+export const linkIndexKey: KeyType = { number: 20, length: 4, hostOrder: true };
+export const linkIndexesKey: KeyType = { number: (20 << 6) | 20, length: 8 };
 export const markPairKey: KeyType = { number: (19 << 6) | 19, length: 8 };
 /** `inet_proto . inet_service` and the like. */
 export const protocolAndPortKey: KeyType = { number: (12 << 6) | 13, length: 8, parts: [1, 2] };
@@ -40,6 +43,21 @@ export const ipv4AndPort: KeyType = { number: (7 << 6) | 13, length: 8 };
 export const ipv6AndPort: KeyType = { number: (8 << 6) | 13, length: 20 };
 /** `ifname . ether_addr`: six bits a type; each part takes a multiple of four bytes. */
 export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
+
+/** A link's name as the kernel compares it: an element's key in a set of `linkNameKey`. */
+export function linkNameOf(link: string): Uint8Array {
+  const key = new Uint8Array(linkNameKey.length);
+  key.set(utf8(link));
+  return key;
+}
+
+/** An element's key in a set of `linkNamesKey`. */
+export function linkNamesOf(input: string, output: string): Uint8Array {
+  const key = new Uint8Array(linkNamesKey.length);
+  key.set(utf8(input));
+  key.set(utf8(output), linkNameKey.length);
+  return key;
+}
 
 const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(nft.NFTA_SET_FIELD_LEN) });
 
@@ -127,6 +145,11 @@ export function createSet(set: NftSet, key: KeyType): NftMessage {
 /** `create map … { type … : counter; }`: fails when it exists. */
 export function createCounterMap(set: NftSet, key: KeyType): NftMessage {
   return create(set, key, nft.NFT_SET_OBJECT, { objectType: nft.NFT_OBJECT_COUNTER });
+}
+
+/** `add map … { type … : counter; }`: does nothing when it exists with the same types. */
+export function addCounterMap(set: NftSet, key: KeyType): NftMessage {
+  return { ...createCounterMap(set, key), flags: NLM_F_CREATE };
 }
 
 /** `create map … { type … : …; }`: fails when it exists. */

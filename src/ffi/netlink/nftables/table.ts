@@ -3,7 +3,7 @@ import * as nft from "../uapi/nf-tables.ts";
 import { attrTable, binary, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
-import { comment } from "./comment.ts";
+import { comment, commentIn } from "./comment.ts";
 import { familyName, get, type NftMessage } from "./message.ts";
 import { counterAttrs } from "./action.ts";
 
@@ -60,6 +60,12 @@ export function tableUse(socket: NetlinkSocket, table: Table): number | undefine
   return get(socket, tableMessage("get", nft.NFT_MSG_GETTABLE, table), tableAttrs)?.use;
 }
 
+/** What `addTable` wrote, as far as the kernel keeps it: "" where it does not. */
+export function tableComment(socket: NetlinkSocket, table: Table): string | undefined {
+  const found = get(socket, tableMessage("get", nft.NFT_MSG_GETTABLE, table), tableAttrs);
+  return found && commentIn(found.userdata);
+}
+
 export interface Chain {
   table: Table;
   name: string;
@@ -70,11 +76,14 @@ export interface Hook {
   type: "nat" | "filter";
   hook: number;
   priority: number;
+  /** In a table of the family netdev: the chain sees what comes in by this link. */
+  device?: string;
 }
 
 const hookAttrs = attrTable("NFTA_HOOK", {
   number: u32be(nft.NFTA_HOOK_HOOKNUM),
   priority: u32be(nft.NFTA_HOOK_PRIORITY),
+  device: text(nft.NFTA_HOOK_DEV),
 });
 
 const chainAttrs = attrTable("NFTA_CHAIN", {
@@ -114,9 +123,9 @@ export function addChain(chain: Chain): NftMessage {
 }
 
 /** `add chain`: does nothing when it exists with the same hook. */
-export function addBaseChain(chain: Chain, { type, hook, priority }: Hook): NftMessage {
+export function addBaseChain(chain: Chain, { type, hook, priority, device }: Hook): NftMessage {
   return chainMessage("add", nft.NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain, {
-    hook: { number: hook, priority },
+    hook: { number: hook, priority, device },
     policy: nft.NF_ACCEPT,
     type,
   });

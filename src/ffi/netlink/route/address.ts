@@ -1,6 +1,6 @@
 /** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
 import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
-import { lastOf, networkOf, type Prefix } from "../../../net/address.ts";
+import { formatPrefix, lastOf, networkOf, type Prefix } from "../../../net/address.ts";
 import { EADDRNOTAVAIL, EEXIST, EINTR } from "../../errno.ts";
 import { attrTable, binary, custom, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
@@ -59,7 +59,7 @@ export function addAddress(
   const flags = options.skipDad && !v4 ? rtnetlink.IFA_F_NODAD : 0;
   try {
     socket.request({
-      what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+      what: `RTM_NEWADDR ${formatPrefix(prefix)}`,
       type: rtnetlink.RTM_NEWADDR,
       flags: NLM_F_CREATE | NLM_F_EXCL,
       table: addressAttrs,
@@ -91,7 +91,7 @@ export function lendAddress(
 ): void {
   const v4 = prefix.bytes.length === 4;
   socket.request({
-    what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+    what: `RTM_NEWADDR ${formatPrefix(prefix)}`,
     type: rtnetlink.RTM_NEWADDR,
     flags: NLM_F_CREATE | NLM_F_REPLACE,
     table: addressAttrs,
@@ -113,7 +113,7 @@ export function lendAddress(
 export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Prefix): "deleted" | "absent" {
   try {
     socket.request({
-      what: `RTM_DELADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+      what: `RTM_DELADDR ${formatPrefix(prefix)}`,
       type: rtnetlink.RTM_DELADDR,
       table: addressAttrs,
       fixedBytes: HEADER_BYTES,
@@ -131,6 +131,8 @@ export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Pre
 
 export interface LinkAddress extends Prefix {
   linkIndex: number;
+  /** RT_SCOPE_… */
+  scope: number;
   tentative: boolean;
   duplicate: boolean;
   lifetime: Lifetime;
@@ -199,6 +201,7 @@ function decodeAddress({ type, payload }: NetlinkMessage, linkIndex: number): Li
     linkIndex: ofLink,
     bytes,
     bits: view.getUint8(1),
+    scope: view.getUint8(3),
     tentative: (flags & rtnetlink.IFA_F_TENTATIVE) !== 0,
     duplicate: (flags & rtnetlink.IFA_F_DADFAILED) !== 0,
     lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },

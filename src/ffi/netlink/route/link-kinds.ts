@@ -63,6 +63,7 @@ export function vethKind(values: AttrsOf<typeof vethData.rows>): LinkKind {
 export const bridgeData = attrTable("IFLA_INFO_DATA(bridge)", {
   priority: u16(ifLink.IFLA_BR_PRIORITY),
   vlanFiltering: u8(ifLink.IFLA_BR_VLAN_FILTERING),
+  vlanOfNewPorts: u16(ifLink.IFLA_BR_VLAN_DEFAULT_PVID),
 });
 
 export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {
@@ -72,6 +73,7 @@ export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {
 export const bridgePortData = attrTable("IFLA_BRPORT", {
   state: u8(ifLink.IFLA_BRPORT_STATE),
   hairpin: u8(ifLink.IFLA_BRPORT_MODE),
+  learning: u8(ifLink.IFLA_BRPORT_LEARNING),
   isolated: u8(ifLink.IFLA_BRPORT_ISOLATED),
 });
 

@@ -5,12 +5,34 @@ import * as ifLink from "../uapi/if-link.ts";
 import { eachAttribute } from "../wire.ts";
 import { bridgeData, bridgePortData, linkHeader } from "./link-kinds.ts";
 
+/** How large a packet may be that the device cuts, or that is put together from what it has received. */
+export interface PacketLimits {
+  gsoMaxSegments?: number;
+  gsoMaxSize?: number;
+  groMaxSize?: number;
+  gsoIpv4MaxSize?: number;
+  groIpv4MaxSize?: number;
+}
+
+/** In the order in which the kernel needs them: setting the first sizes sets those of IPv4, too. */
+export const packetLimits = {
+  gsoMaxSize: u32(ifLink.IFLA_GSO_MAX_SIZE),
+  gsoMaxSegments: u32(ifLink.IFLA_GSO_MAX_SEGS),
+  groMaxSize: u32(ifLink.IFLA_GRO_MAX_SIZE),
+  gsoIpv4MaxSize: u32(ifLink.IFLA_GSO_IPV4_MAX_SIZE),
+  groIpv4MaxSize: u32(ifLink.IFLA_GRO_IPV4_MAX_SIZE),
+};
+
 export interface Link {
   index: number;
   name: string;
   flags: number;
   up: boolean;
   mac: string;
+  /** The address that frames for all have. */
+  broadcast?: string;
+  /** Whether it is up with a carrier, or only once a program says so. */
+  mode?: number;
   mtu: number;
   txQueueLength: number;
   master: number | undefined;
@@ -34,7 +56,9 @@ export interface Link {
   /** The settings of its kind, for its LinkFormat to decode; a bridge's are decoded already. */
   kindData: Uint8Array | undefined;
   vlanFiltering: boolean;
-  port: { hairpin: boolean; isolated: boolean } | undefined;
+  group?: number;
+  limits?: PacketLimits;
+  port: { hairpin: boolean; isolated: boolean; learning: boolean } | undefined;
 }
 
 export const altNameList = custom<readonly string[]>(ifLink.IFLA_PROP_LIST, {
@@ -58,6 +82,8 @@ export const altNameList = custom<readonly string[]>(ifLink.IFLA_PROP_LIST, {
 const linkAttrs = attrTable("IFLA", {
   ifName: text(ifLink.IFLA_IFNAME),
   address: binary(ifLink.IFLA_ADDRESS),
+  broadcast: binary(ifLink.IFLA_BROADCAST),
+  mode: u8(ifLink.IFLA_LINKMODE),
   mtu: u32(ifLink.IFLA_MTU),
   txQueueLength: u32(ifLink.IFLA_TXQLEN),
   link: u32(ifLink.IFLA_LINK),
@@ -71,6 +97,8 @@ const linkAttrs = attrTable("IFLA", {
   parentName: text(ifLink.IFLA_PARENT_DEV_NAME),
   parentBus: text(ifLink.IFLA_PARENT_DEV_BUS_NAME),
   netnsImmutable: u8(ifLink.IFLA_NETNS_IMMUTABLE),
+  group: u32(ifLink.IFLA_GROUP),
+  ...packetLimits,
   linkInfo: custom(ifLink.IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
 });
 
@@ -88,7 +116,7 @@ function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vl
     kind,
     kindData: kind === "bridge" ? undefined : data,
     vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
-    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1 },
+    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1, learning: port.learning !== 0 },
   };
 }
 
@@ -101,6 +129,8 @@ export function decodeLink(payload: Uint8Array): Link {
     flags: header.flags,
     up: (header.flags & ifLink.IFF_UP) !== 0,
     mac: attributes.address === undefined ? "" : formatMac(attributes.address),
+    broadcast: attributes.broadcast && formatMac(attributes.broadcast),
+    mode: attributes.mode,
     mtu: attributes.mtu ?? 0,
     txQueueLength: attributes.txQueueLength ?? 0,
     master: attributes.master,
@@ -116,6 +146,14 @@ export function decodeLink(payload: Uint8Array): Link {
     kind: attributes.linkInfo?.kind,
     kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
+    group: attributes.group,
+    limits: {
+      gsoMaxSize: attributes.gsoMaxSize,
+      gsoMaxSegments: attributes.gsoMaxSegments,
+      groMaxSize: attributes.groMaxSize,
+      gsoIpv4MaxSize: attributes.gsoIpv4MaxSize,
+      groIpv4MaxSize: attributes.groIpv4MaxSize,
+    },
     port: attributes.linkInfo?.port,
   };
 }

@@ -8,12 +8,12 @@ import * as ifLink from "../uapi/if-link.ts";
 import { formatMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, EOPNOTSUPP, SyscallError } from "../../errno.ts";
 import { lastErrno, libc, utf8 } from "../../libc.ts";
-import { attrTable, binary, custom, nest, text, u32 } from "../attrs.ts";
+import { attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import { RTM_DELLINK, RTM_DELLINKPROP, RTM_GETLINK, RTM_NEWLINK, RTM_NEWLINKPROP } from "../uapi/rtnetlink.ts";
 import { linkHeader, type LinkKind } from "./link-kinds.ts";
-import { altNameList, decodeLink, type Link } from "./link-reading.ts";
+import { altNameList, decodeLink, type Link, type PacketLimits, packetLimits } from "./link-reading.ts";
 
 export type { Link } from "./link-reading.ts";
 
@@ -29,11 +29,16 @@ const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
 const linkAttrs = attrTable("IFLA", {
   ifName: text(ifLink.IFLA_IFNAME),
   address: binary(ifLink.IFLA_ADDRESS),
+  broadcast: binary(ifLink.IFLA_BROADCAST),
+  mode: u8(ifLink.IFLA_LINKMODE),
   mtu: u32(ifLink.IFLA_MTU),
   link: u32(ifLink.IFLA_LINK),
   master: u32(ifLink.IFLA_MASTER),
   txQueueLength: u32(ifLink.IFLA_TXQLEN),
+  group: u32(ifLink.IFLA_GROUP),
+  ...packetLimits,
   netnsFd: u32(ifLink.IFLA_NET_NS_FD),
+  netnsId: u32(ifLink.IFLA_TARGET_NETNSID),
   newIndex: u32(ifLink.IFLA_NEW_IFINDEX),
   alias: text(ifLink.IFLA_IFALIAS),
   extMask: u32(ifLink.IFLA_EXT_MASK),
@@ -47,6 +52,8 @@ const LONGEST_NAME = 15;
 
 export interface NewLink {
   ifName: string;
+  /** Without one the kernel picks it. It has to be free in the socket's namespace, too. */
+  index?: number;
   kind: LinkKind;
   address?: Uint8Array;
   mtu?: number;
@@ -62,7 +69,7 @@ export interface NewLink {
  * `ip link add`. Fails with EEXIST when the name is taken. Before Linux 6.15 the name must also be free in the socket's
  * namespace when the link is made in another.
  */
-export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
+export function addLink(socket: NetlinkSocket, { kind, up, index, ...attributes }: NewLink): void {
   const what = `RTM_NEWLINK ${attributes.ifName}`;
   if (attributes.ifName.includes("%")) throw new NetlinkError(what, EINVAL, "the kernel would put a number for %d");
   const flags = up ? ifLink.IFF_UP : 0;
@@ -73,13 +80,13 @@ export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewL
     table: linkAttrs,
     fixedBytes: linkHeader.bytes,
     body: (writer) => {
-      linkHeader.write(writer, { flags, change: flags });
+      linkHeader.write(writer, { index, flags, change: flags });
       linkAttrs.encode(writer, { ...attributes, linkInfo: { kind: kind.name, data: kind.write } });
     },
   });
 }
 
-export interface LinkChange {
+export interface LinkChange extends PacketLimits {
   /** The namespace to move it to. The kernel sets it down, and applies the other changes there. */
   netnsFd?: number;
   /** Its index there (Linux 5.13); without one it keeps its index when that is free. */
@@ -88,20 +95,29 @@ export interface LinkChange {
   /** The new name. The link has to be down, and the kernel waits for every processor to forget the old name. */
   ifName?: string;
   address?: Uint8Array;
+  broadcast?: Uint8Array;
+  mode?: number;
   mtu?: number;
   master?: number;
   txQueueLength?: number;
   up?: boolean;
+  group?: number;
   promiscuous?: boolean;
   allMulticast?: boolean;
+  /** All of `SETTABLE_FLAGS`, as `Link.flags` has them. */
+  flags?: number;
   /** The kind it has already, with other settings. */
   kind?: LinkKind;
 }
 
+/** What anyone who may change a link can choose, but for whether it is up. */
+export const SETTABLE_FLAGS = ifLink.IFF_DEBUG | ifLink.IFF_NOTRAILERS | ifLink.IFF_NOARP | ifLink.IFF_PROMISC |
+  ifLink.IFF_ALLMULTI | ifLink.IFF_MULTICAST | ifLink.IFF_PORTSEL | ifLink.IFF_AUTOMEDIA | ifLink.IFF_DYNAMIC;
+
 /** `ip link set`. */
 export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
-  const { up, promiscuous, allMulticast, kind, ...attributes } = change;
-  let flags = 0, mask = 0;
+  const { up, promiscuous, allMulticast, flags: all, kind, ...attributes } = change;
+  let [flags, mask] = all === undefined ? [0, 0] : [all & SETTABLE_FLAGS, SETTABLE_FLAGS];
   if (up !== undefined) [flags, mask] = [flags | (up ? ifLink.IFF_UP : 0), mask | ifLink.IFF_UP];
   if (promiscuous !== undefined) {
     [flags, mask] = [flags | (promiscuous ? ifLink.IFF_PROMISC : 0), mask | ifLink.IFF_PROMISC];
@@ -148,12 +164,16 @@ export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "abs
   return deleteLink(socket, ifName, (writer) => linkMessage(writer, ifName));
 }
 
-/** Another link that has the name by now stays. */
+/** Another link that has the name by now stays. `netnsId`: as for `listLinks`. */
 export function delLinkByIndex(
   socket: NetlinkSocket,
   { index, name }: { index: number; name: string },
+  netnsId?: number,
 ): "deleted" | "absent" {
-  return deleteLink(socket, name, (writer) => linkHeader.write(writer, { index }));
+  return deleteLink(socket, name, (writer) => {
+    linkHeader.write(writer, { index });
+    linkAttrs.encode(writer, { netnsId });
+  });
 }
 
 function deleteLink(socket: NetlinkSocket, name: string, body: (writer: Writer) => void): "deleted" | "absent" {
@@ -197,8 +217,11 @@ export function getLink(socket: NetlinkSocket, which: string | number): Link | u
   return found;
 }
 
-/** All links of the socket's namespace, or with `master` the ports of that bridge. */
-export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {}): Link[] {
+/** All links of the socket's namespace, or of the one that it knows by `netnsId`; with `master` the ports of that bridge. */
+export function listLinks(
+  socket: NetlinkSocket,
+  { master, netnsId }: { master?: number; netnsId?: number } = {},
+): Link[] {
   let links: Link[] = [];
   socket.dump(
     {
@@ -206,7 +229,7 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
       type: RTM_GETLINK,
       body: (writer) => {
         linkHeader.write(writer, {});
-        linkAttrs.encode(writer, { master: filter.master, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
+        linkAttrs.encode(writer, { master, netnsId, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
       },
     },
     (message) => void (message.type === RTM_NEWLINK && links.push(decodeLink(message.payload))),
@@ -223,6 +246,17 @@ export function linkIndex(socket: NetlinkSocket, ifName: string): number | undef
   if (ifName.length > LONGEST_NAME) return getLink(socket, ifName)?.index;
   const SIOCGIFINDEX = 0x8933;
   return askAbout(socket, ifName, SIOCGIFINDEX)?.getInt32(16, true);
+}
+
+/** Whether there is a link with the index, by ioctl as well (SIOCGIFNAME). */
+export function hasLinkAt(socket: NetlinkSocket, index: number): boolean {
+  const SIOCGIFNAME = 0x8910;
+  const request = new Uint8Array(40); // struct ifreq: the name of 16 bytes is the answer
+  new DataView(request.buffer).setInt32(16, index, true);
+  if (libc.ioctl(socket.fd, SIOCGIFNAME, request) === 0) return true;
+  const errno = lastErrno();
+  if (errno === ENODEV) return false;
+  throw new SyscallError("ioctl SIOCGIFNAME", errno, `${index}`);
 }
 
 /** The MAC address of an Ethernet link by ioctl (SIOCGIFHWADDR). */

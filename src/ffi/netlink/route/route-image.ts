@@ -5,18 +5,10 @@
 import { AF_INET6, AF_UNSPEC } from "../../socket/socket.ts";
 import { EEXIST, ENODEV, ESRCH } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { formatPrefix } from "../../../net/address.ts";
 import { eachAttribute, NLM_F_APPEND, NLM_F_CREATE, Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
-import {
-  eachHop,
-  eachRoute,
-  type Hop,
-  type KernelRoute,
-  readRoute,
-  ROUTE_HEADER_BYTES,
-  routeBody,
-  routeName,
-} from "./route.ts";
+import { eachHop, eachRoute, type Hop, type KernelRoute, readRoute, ROUTE_HEADER_BYTES, routeBody } from "./route.ts";
 
 export interface RouteImage {
   route: KernelRoute & { table: number };
@@ -52,6 +44,16 @@ export function routesOfLink(images: readonly RouteImage[], linkIndex: number, t
     (hops.every(({ gateway }) => gateway === undefined) ? direct : indirect).push(image);
   }
   return [...direct, ...indirect];
+}
+
+/** The same route by another link of another namespace, which has other nexthop objects. */
+export function throughLink(image: Uint8Array, linkIndex: number): Uint8Array {
+  const writer = new Writer().raw(image.subarray(0, ROUTE_HEADER_BYTES));
+  eachAttribute(image.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
+    if (type === rtnetlink.RTA_NH_ID) return;
+    writer.attribute(type, () => type === rtnetlink.RTA_OIF ? writer.u32(linkIndex) : writer.raw(payload));
+  });
+  return writer.bytes.slice(0, writer.length);
 }
 
 /** The image of a route that does not exist yet. */
@@ -90,7 +92,7 @@ function send(
   ...reasons: number[]
 ): boolean {
   const what = `${request.type === rtnetlink.RTM_NEWROUTE ? "RTM_NEWROUTE" : "RTM_DELROUTE"} ${
-    routeName(readRoute(bytes))
+    formatPrefix(readRoute(bytes).dst)
   }`;
   try {
     socket.request({

@@ -96,17 +96,13 @@ export function routeBody(route: KernelRoute, header: { protocol?: number; scope
   };
 }
 
-export function routeName(route: KernelRoute): string {
-  return `${route.dst.bytes.join(".")}/${route.dst.bits}`;
-}
-
 /**
  * Without NLM_F_EXCL, like the reference plugins: a second gateway joins the first. `alone` is `ip route add`: EEXIST when
  * another route has the destination and the metric.
  */
 export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = false } = {}): void {
   socket.request({
-    what: `RTM_NEWROUTE ${routeName(route)}`,
+    what: `RTM_NEWROUTE ${formatPrefix(route.dst)}`,
     type: rtnetlink.RTM_NEWROUTE,
     flags: alone ? NLM_F_CREATE | NLM_F_EXCL : NLM_F_CREATE,
     table: routeAttrs,
@@ -123,7 +119,7 @@ export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = fa
 export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" | "absent" {
   try {
     socket.request({
-      what: `RTM_DELROUTE ${routeName(route)}`,
+      what: `RTM_DELROUTE ${formatPrefix(route.dst)}`,
       type: rtnetlink.RTM_DELROUTE,
       table: routeAttrs,
       fixedBytes: ROUTE_HEADER_BYTES,

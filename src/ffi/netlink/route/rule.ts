@@ -59,15 +59,27 @@ export function addRule(socket: NetlinkSocket, rule: RoutingRule): void {
   });
 }
 
-/** `ip rule del`. */
-export function delRule(socket: NetlinkSocket, rule: RoutingRule): "deleted" | "absent" {
+/** Adds a rule with every condition of the listed one that the bytes are of. */
+export function addRuleImage(socket: NetlinkSocket, bytes: Uint8Array): void {
+  socket.request({
+    what: "RTM_NEWRULE",
+    type: rtnetlink.RTM_NEWRULE,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    table: ruleAttrs,
+    fixedBytes: HEADER_BYTES,
+    body: (writer) => void writer.raw(bytes),
+  });
+}
+
+/** `ip rule del`, of no rule that has fewer conditions. */
+export function delRule(socket: NetlinkSocket, { table, bytes }: ListedRule): "deleted" | "absent" {
   try {
     socket.request({
-      what: `RTM_DELRULE table ${rule.table}`,
+      what: `RTM_DELRULE table ${table}`,
       type: rtnetlink.RTM_DELRULE,
       table: ruleAttrs,
       fixedBytes: HEADER_BYTES,
-      body: body(rule),
+      body: (writer) => void writer.raw(bytes),
     });
     return "deleted";
   } catch (error) {
@@ -78,6 +90,8 @@ export function delRule(socket: NetlinkSocket, rule: RoutingRule): "deleted" | "
 
 export interface ListedRule extends RoutingRule {
   priority: number;
+  /** As listed, without what the kernel only tells: whether the links that it names are there. */
+  bytes: Uint8Array;
   /** Whether it matches the source only, and only looks up the table. */
   bySourceAlone: boolean;
 }
@@ -102,6 +116,7 @@ export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
         priority: values.priority ?? 0,
         inputLink: values.inputLink,
         bySourceAlone: isBySourceAlone(payload),
+        bytes: withoutState(payload),
       });
     },
     () => void (rules = []),
@@ -117,8 +132,15 @@ const OF_EVERY_RULE = [
   rtnetlink.FRA_SUPPRESS_PREFIXLEN,
 ];
 
+const FIB_RULE_INVERT = 2;
+
+function withoutState(body: Uint8Array): Uint8Array {
+  const bytes = body.slice();
+  bytes[8]! &= FIB_RULE_INVERT;
+  return bytes;
+}
+
 function isBySourceAlone(body: Uint8Array): boolean {
-  const FIB_RULE_INVERT = 2;
   let alone = body[3] === 0 && body[7] === rtnetlink.FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0;
   eachAttribute(body.subarray(HEADER_BYTES), (type) => {
     if (!OF_EVERY_RULE.includes(type)) alone = false;

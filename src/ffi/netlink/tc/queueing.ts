@@ -91,11 +91,23 @@ interface FilterList {
   priority: number;
   /** ETH_P_*. */
   protocol: number;
+  /** Of one filter; the kernel chooses it otherwise. */
+  handle?: number;
 }
 
-/** `tc filter add`, at the end of its list. */
-export function addFilter(socket: NetlinkSocket, { link, parent, ...list }: FilterList, kind: TcKind): void {
-  addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, info: infoOf(list) }, kind);
+/** `tc filter add`: one of the kind bpf comes first in its list, others last. */
+export function addFilter(socket: NetlinkSocket, { link, parent, handle, ...list }: FilterList, kind: TcKind): void {
+  addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, handle, info: infoOf(list) }, kind);
+}
+
+/** `tc filter del` of one filter. The kernel compares the kind. */
+export function delFilter(
+  socket: NetlinkSocket,
+  { link, parent, handle, ...list }: FilterList & { handle: number },
+  kind: string,
+): "deleted" | "absent" {
+  const place = { link, parent, handle, info: infoOf(list) };
+  return delTcObject(socket, ["RTM_DELTFILTER", RTM_DELTFILTER], place, kind);
 }
 
 /** `tc filter del` of a list. */

@@ -23,6 +23,8 @@ export const RTM_NEWTFILTER = 44;
 export const RTM_DELTFILTER = 45;
 export const RTM_GETTFILTER = 46;
 export const RTM_NEWACTION = 48;
+export const RTM_NEWNSID = 88;
+export const RTM_GETNSID = 90;
 export const RTM_NEWLINKPROP = 108;
 export const RTM_DELLINKPROP = 109;
 
@@ -30,6 +32,11 @@ export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV4_IFADDR = 5;
 export const RTNLGRP_IPV6_IFADDR = 9;
 export const RTNLGRP_IPV6_ROUTE = 11;
+
+// linux/net_namespace.h
+export const NETNSA_NSID = 1;
+export const NETNSA_FD = 3;
+export const NETNSA_TARGET_NSID = 4;
 
 // enum ifa: attributes of an address
 export const IFA_ADDRESS = 1;
@@ -48,6 +55,7 @@ export const RTA_GATEWAY = 5;
 export const RTA_PRIORITY = 6;
 export const RTA_PREFSRC = 7;
 export const RTA_METRICS = 8;
+export const RTA_NH_ID = 30;
 export const RTA_MULTIPATH = 9;
 export const RTA_TABLE = 15;
 export const RTAX_MTU = 2;
@@ -57,9 +65,12 @@ export const RT_TABLE_UNSPEC = 0;
 export const RT_TABLE_DEFAULT = 253;
 export const RT_TABLE_MAIN = 254;
 export const RT_TABLE_LOCAL = 255;
+/** net/ip6_route.h of the kernel: the priority of the routes that come with addresses. */
+export const IP6_RT_PRIO_ADDRCONF = 256;
 export const RTPROT_KERNEL = 2;
 export const RTPROT_BOOT = 3;
 export const RTPROT_STATIC = 4;
+export const RTPROT_RA = 9;
 export const RTN_UNICAST = 1;
 export const RTN_BLACKHOLE = 6;
 export const RTN_UNREACHABLE = 7;

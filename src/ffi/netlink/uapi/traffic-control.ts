@@ -8,6 +8,8 @@ export const TC_H_ROOT = 0xffffffff;
 export const TC_H_INGRESS = 0xfffffff1;
 /** TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS) */
 export const TC_H_FOR_INGRESS = 0xfffffff2;
+/** TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS) */
+export const TC_H_FOR_EGRESS = 0xfffffff3;
 
 // enum: attributes of tbf
 export const TCA_TBF_PARMS = 1;
@@ -24,11 +26,22 @@ export const HTB_VERSION = 3;
 export const ETH_P_ALL = 0x0003;
 export const ETH_P_IP = 0x0800;
 export const ETH_P_IPV6 = 0x86dd;
+export const ETH_P_8021Q = 0x8100;
+export const ETH_P_8021AD = 0x88a8;
 
 // attributes of an action
 export const TCA_ACT_KIND = 1;
 export const TCA_ACT_OPTIONS = 2;
+/** The next filter decides. */
+export const TC_ACT_UNSPEC = 0xffffffff;
+export const TC_ACT_SHOT = 2;
 export const TC_ACT_STOLEN = 4;
+
+// enum: attributes of bpf
+export const TCA_BPF_OPS_LEN = 4;
+export const TCA_BPF_OPS = 5;
+export const TCA_BPF_FLAGS = 8;
+export const TCA_BPF_FLAG_ACT_DIRECT = 1;
 
 // enum: attributes of u32
 export const TCA_U32_CLASSID = 1;

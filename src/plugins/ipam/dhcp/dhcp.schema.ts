@@ -1,6 +1,6 @@
 /** The part of a network configuration that dhcp reads. */
 import { z } from "zod";
-import { ipamPluginKeys, route } from "../../../cni/config.schema.ts";
+import { ipamKeys, ipamPluginKeys, route } from "../../../cni/config.schema.ts";
 
 const address = z.string().meta({ format: "ipv4", examples: ["192.0.2.1"] });
 const optionName = z.string().meta({ examples: ["host-name", "user-class", "43"] });
@@ -23,18 +23,23 @@ export type DhcpConf = z.infer<typeof dhcpConf>;
 
 export const dhcpConf = z.object({
   ...ipamPluginKeys,
-  bridge: z.string().optional(),
-  master: z.string().optional(),
-  ipam: z.object({
-    type: z.string().default(""),
-    daemonSocketPath: z.string().optional().describe("Where the service listens; /run/cni/dhcp.sock by default."),
-    dataDir: z.string().optional().describe("Where the service keeps the leases; /var/lib/cni/dhcp by default."),
+  bridge: z.string().optional().describe("The main plugin's: the host's link, by which DEL reaches the server."),
+  master: z.string().optional().describe("The main plugin's: the host's link, by which DEL reaches the server."),
+  ipam: ipamKeys({
+    daemonSocketPath: z.string().optional().meta({
+      description: "Where the service listens.",
+      default: "/run/cni/dhcp.sock",
+    }),
+    dataDir: z.string().optional().meta({
+      description: "Where the service keeps the leases. DEL needs it while no service runs.",
+      default: "/var/lib/cni/dhcp",
+    }),
     request: z.array(z.object({
-      option: optionName.optional(),
+      option: optionName.optional().describe("The option, by name or number."),
       skipDefault: z.boolean().optional().describe("Ask only for the options that are listed."),
     })).optional().describe("Options to ask the server for, before the usual ones."),
     provide: z.array(z.object({
-      option: optionName.optional(),
+      option: optionName.optional().describe("The option, by name or number."),
       value: z.string().optional().describe("The option's bytes as text."),
       hex: z.string().optional().meta({
         description: "The option's bytes in hexadecimal digits.",
@@ -46,6 +51,7 @@ export const dhcpConf = z.object({
     routes: z.array(judgedRoute).optional()
       .describe("Routes beside the server's. For the same destination, these count."),
     clientId: z.string().optional().meta({
+      default: "container",
       description:
         "Who the server takes the container for: container (id, network and interface), mac, name (namespace and pod), duid (RFC 4361), none, text:… or hex:… word for word.",
       examples: ["container", "mac", "name", "duid", "none", "text:web-1", "hex:0102"],
@@ -54,6 +60,7 @@ export const dhcpConf = z.object({
     servers: z.array(address).optional().describe("Only these servers are believed."),
     denyServers: z.array(address).optional().describe("These servers are never believed."),
     acd: z.string().optional().meta({
+      default: "fast",
       description: "How to find out whether another host has the address: none, fast (one probe) or full (RFC 5227).",
       enum: ["none", "fast", "full"],
     }),
@@ -62,12 +69,15 @@ export const dhcpConf = z.object({
     required: z.array(z.string().meta({ enum: ["ipv4", "ipv6"] })).optional()
       .describe("What ADD fails without: both, when both are wanted and nothing else is said."),
     timeout: z.int().optional().meta({ description: "Seconds until ADD gives up.", minimum: 1 }),
-    broadcast: z.boolean().optional().describe("Ask servers for answers that every host of the link receives."),
+    broadcast: z.boolean().optional().describe(
+      "Ask servers for answers that every host of the link receives. ipvlan always does.",
+    ),
     ignore: z.array(z.string().meta({ enum: ["routers", "routes", "dns", "mtu"] })).optional()
       .describe("What not to take from the server."),
     onExpiry: z.string().optional().meta({
+      default: "remove",
       description: "What to do with the address when the lease is over: remove it, set the link down, or keep it.",
       enum: ["remove", "down", "keep"],
     }),
-  }).optional(),
+  }),
 }).meta({ title: "CNI network configuration with dhcp IPAM", required: ["cniVersion", "name", "ipam"] });

@@ -1,13 +1,23 @@
 /** The part of a network configuration that host-local reads. */
 import { z } from "zod";
-import { addressOrCidr, addressRange, capability, ipamPluginKeys, ipamRouting } from "../../../cni/config.schema.ts";
+import {
+  addressOrCidr,
+  addressRange,
+  argsOf,
+  capability,
+  ipamKeys,
+  ipamPluginKeys,
+  ipamRouting,
+  runtimeConfigOf,
+} from "../../../cni/config.schema.ts";
+
+const requestedIps = z.array(addressOrCidr).optional().describe("Addresses to lease, instead of any that are free.");
 
 export type HostLocalConf = z.infer<typeof hostLocalConf>;
 
 export const hostLocalConf = z.object({
   ...ipamPluginKeys,
-  ipam: z.object({
-    type: z.string().default(""),
+  ipam: ipamKeys({
     ranges: z.array(z.array(addressRange)).optional()
       .describe("One list of ranges for each address to allocate."),
     ...addressRange.shape,
@@ -19,10 +29,7 @@ export const hostLocalConf = z.object({
     }),
     keepAcrossReboot: z.boolean().default(false)
       .describe("Leases stay valid after a reboot and are written to disk at once."),
-  }).optional(),
-  runtimeConfig: z.object({
-    ipRanges: capability.ipRanges.optional(),
-    ips: z.array(addressOrCidr).optional(),
-  }).optional(),
-  args: z.object({ cni: z.object({ ips: z.array(addressOrCidr).optional() }).optional() }).optional(),
+  }),
+  runtimeConfig: runtimeConfigOf({ ipRanges: capability.ipRanges.optional(), ips: requestedIps }),
+  args: argsOf(z.object({ ips: requestedIps })),
 }).meta({ title: "CNI network configuration with host-local IPAM", required: ["cniVersion", "name", "ipam"] });

@@ -16,11 +16,10 @@ import {
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Pool } from "../../../contract/shown.ts";
-import { whyNoBootId } from "../../../ffi/boot.ts";
+import type { Count, Pool } from "../../../contract/shown.ts";
 import { warn } from "../../../ffi/warn.ts";
-import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
-import { identify, isDirectory, readConfiguredFile } from "../../../ffi/files.ts";
+import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
+import { readConfiguredFile } from "../../../ffi/files.ts";
 import {
   allocate,
   type Allocated,
@@ -41,7 +40,14 @@ import {
 import { blockAt } from "../../../ipam/blocks.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
-import { inStore, leaseOf, type Store, type StoredLease, type StoreOptions } from "../../../ipam/store.ts";
+import {
+  inStore,
+  leaseOf,
+  requireStore,
+  type Store,
+  type StoredLease,
+  type StoreOptions,
+} from "../../../ipam/store.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 import { validateHostLocalConf } from "./host-local.validate.gen.ts";
@@ -179,16 +185,11 @@ function status(conf: HostLocalConf): void {
     throw new CniError(PLUGIN_NOT_AVAILABLE, message, "it has none besides its gateway");
   }
   const { directory } = storeOf(conf);
-  const reason = whyNoBootId() ?? whyNoDirectory(directory);
-  if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `no leases can be kept in ${directory}`, reason);
-}
-
-/** ADD makes one that is missing. */
-function whyNoDirectory(path: string): string | undefined {
   try {
-    return isDirectory(identify(path)) ? undefined : "it is not a directory";
-  } catch (error) {
-    return isErrno(error, ENOENT) ? undefined : errorText(error);
+    requireStore(directory);
+  } catch (cause) {
+    const message = `no leases can be kept in ${directory}`;
+    throw new CniError(PLUGIN_NOT_AVAILABLE, message, errorText(cause), { cause });
   }
 }
 
@@ -200,10 +201,14 @@ function pools(conf: HostLocalConf): Pool[] {
       ranges: formatRangeSet(set),
       subnets: set.map(({ subnet }) => formatPrefix(subnet)),
       leased: countLeased(directory, set),
-      free: countFree(directory, set),
-      capacity: capacityOf(set),
+      free: exactly(countFree(directory, set)),
+      capacity: exactly(capacityOf(set)),
     };
   });
+}
+
+function exactly(count: bigint): Count {
+  return count <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(count) : count;
 }
 
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {

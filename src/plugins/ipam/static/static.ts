@@ -15,6 +15,13 @@ export default definePlugin<StaticConf>({
   keepsNothing: true,
   validate: (document) => validateStaticConf(withAddressTexts(document)),
   judge: (conf, call) => call === undefined && requireDistinct(conf),
+  fixedAddresses: ({ ipam }) => (ipam?.addresses ?? []).map(({ address }) => address),
+  caveats: ({ ipam }) =>
+    (ipam?.addresses ?? []).flatMap(({ address, gateway }, index) =>
+      gateway === undefined || contains(parsePrefix(address)!, parseAddress(gateway)!)
+        ? []
+        : [{ key: `ipam.addresses[${index}].gateway`, text: `${gateway} is not in the subnet of ${address}` }]
+    ),
   add,
   check,
 });

@@ -1,11 +1,21 @@
 /** The configuration of the bridge plugin. */
 import { z } from "zod";
-import { capability, commonKeys, linkMtu, macAddress } from "../../../cni/config.schema.ts";
+import {
+  argsOf,
+  capability,
+  commonKeys,
+  ipMasqBackend,
+  linkMtu,
+  macAddress,
+  runtimeConfigOf,
+} from "../../../cni/config.schema.ts";
 
 type Issue = { input?: unknown };
 const vlanError = (issue: Issue) => `invalid VLAN ID ${issue.input} (must be between 0 and 4094)`;
-const trunkId = (key: string) =>
-  z.int().min(1, `incorrect trunk ${key} parameter`).max(4094, `incorrect trunk ${key} parameter`).optional();
+const trunkId = (key: string, meaning: string) => {
+  const error = `incorrect trunk ${key} parameter`;
+  return z.int().min(1, error).max(4094, error).optional().describe(meaning);
+};
 
 export type BridgeConf = z.infer<typeof bridgeConf>;
 
@@ -20,9 +30,7 @@ export const bridgeConf = z.object({
   isDefaultGateway: z.boolean().default(false).describe("Like isGateway, and make it the container's default route."),
   forceAddress: z.boolean().default(false).describe("Replace a different address on the bridge instead of failing."),
   ipMasq: z.boolean().default(false).describe("Hide the container's addresses behind the host's."),
-  ipMasqBackend: z.enum(["iptables", "nftables", ""], {
-    error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
-  }).optional(),
+  ipMasqBackend,
   mtu: linkMtu.describe(
     "The MTU of a new bridge and of both ends of the pair; 0 keeps the kernel's.",
   ),
@@ -32,7 +40,11 @@ export const bridgeConf = z.object({
     "The container's VLAN, untagged.",
   ),
   vlanTrunk: z.array(
-    z.object({ minID: trunkId("minID"), maxID: trunkId("maxID"), id: trunkId("id") }),
+    z.object({
+      minID: trunkId("minID", "The first VLAN of a range."),
+      maxID: trunkId("maxID", "The last VLAN of a range."),
+      id: trunkId("id", "A single VLAN."),
+    }),
   ).optional().describe("VLANs that the container sees tagged: ranges, or single ones by id."),
   preserveDefaultVlan: z.boolean().default(false).describe(
     "Keep the VLANs that a port of the bridge has by default.",
@@ -41,6 +53,8 @@ export const bridgeConf = z.object({
   enabledad: z.boolean().default(false).describe("Wait for duplicate address detection of IPv6 addresses."),
   disableContainerInterface: z.boolean().default(false).describe("Leave the container's end down."),
   portIsolation: z.boolean().default(false).describe("Keep the container from other isolated ports of the bridge."),
-  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
-  args: z.object({ cni: z.object({ mac: macAddress.optional() }).optional() }).optional(),
+  runtimeConfig: runtimeConfigOf({ mac: capability.mac.optional() }),
+  args: argsOf(
+    z.object({ mac: macAddress.optional().describe("The hardware address of the container's interface.") }),
+  ),
 }).meta({ title: "CNI bridge plugin configuration", required: ["cniVersion", "name", "type"] });

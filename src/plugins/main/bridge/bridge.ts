@@ -7,17 +7,18 @@
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Announced, type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { canonicalMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { announcement, announcing } from "../../../resources/address/announcement.ts";
-import { bridge, bridgeMac, requireBridgeName } from "../../../resources/link/bridge.ts";
+import { bridge, bridgeMac, ownBridgeName, requireBridgeName } from "../../../resources/link/bridge.ts";
 import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
+import { hostEndUp } from "../../../resources/link/host-end-up.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
@@ -26,7 +27,6 @@ import { macInArgs, readableMacInArgs } from "../../shared/requested-mac.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../contract/resource.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { VlanRange } from "../../../ffi/netlink/route/bridge.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
@@ -45,12 +45,32 @@ export default definePlugin<BridgeConf>({
   mayWaitFor: (document) =>
     field(document, "enabledad") === true ? ["duplicate address detection", "legacy iptables"] : ["legacy iptables"],
   add,
-  status: (conf, host) => requireBridgeName(conf.bridge, host),
-  segment: ({ bridge: link, vlan, ...conf }) => ({
-    link: vlan === 0 ? link : `${link}.${vlan}`,
-    isRouted: isGateway(conf),
-  }),
-  sweeps: ["masquerade", "mac-spoof-check"],
+  status(conf, host, document) {
+    requireBridgeName(conf.bridge, host);
+    if (portVlans(conf) !== undefined) {
+      const { requireVlanFiltering } = require(
+        "../../../resources/link/shared/vlan-filtering.ts",
+      ) as typeof import("../../../resources/link/shared/vlan-filtering.ts");
+      requireVlanFiltering(host);
+    }
+    if (isGateway(conf)) {
+      const { requireV6Gateways } = require("../../shared/way-out.ts") as typeof import("../../shared/way-out.ts");
+      requireV6Gateways(document, linkOf(conf));
+    }
+  },
+  caveats(conf, placed) {
+    const { bridgeCaveats } = require("./caveats.ts") as typeof import("./caveats.ts");
+    return bridgeCaveats(conf, placed);
+  },
+  segment: (conf) => ({ link: linkOf(conf), isRouted: isGateway(conf) }),
+  sweeps: ["masquerade", "mac-spoof-check", "port-isolation"],
+  asToday(entries, owner, host) {
+    const isConfined = ({ kind, spec }: Announced) =>
+      kind === "mac-spoof-check" || (kind === "bridge-port" && (spec as { isolated: boolean }).isolated);
+    if (!entries.some(isConfined)) return entries;
+    const { confinedAsToday } = require("./as-today.ts") as typeof import("./as-today.ts");
+    return confinedAsToday(entries, owner, host);
+  },
 });
 
 function add(at: Attachment<BridgeConf>): Result {
@@ -72,22 +92,21 @@ function add(at: Attachment<BridgeConf>): Result {
     name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name ?? ""),
     mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac ?? ""),
   };
-  at.applyAll(portPair(at, hostVeth, mac, vlans));
-  if (at.mayHave(conf.macspoofchk)) {
-    const { macSpoofCheck } = require(
-      "../../../resources/packets/mac-spoof-check.ts",
-    ) as typeof import("../../../resources/packets/mac-spoof-check.ts");
-    at.apply(macSpoofCheck({ containerId: at.containerId, ifName: at.ifName, hostVeth: hostVeth.name, mac }));
-  }
+  const ownName = onHost.name || (at.examine(() => ownBridgeName(conf.bridge, host)) ?? conf.bridge);
+  const gatewayLink = vlanGateway ?? { name: ownName, macToKeep: onHost.macToKeep, keepsMac: onHost.keepsMac };
+  at.applyAll([
+    ...confinement(at, { hostVeth: hostVeth.name, mac, hostLink: gatewayLink.name }),
+    ...portPair(at, hostVeth, mac, vlans),
+  ]);
 
   const interfaces: Interface[] = [
-    { name: conf.bridge, mac: onHost.mac },
+    { name: ownName, mac: onHost.mac },
     { name: hostVeth.name, mac: hostVeth.mac },
     { name: at.ifName, mac, sandbox: at.netnsPath },
     ...(vlanGateway === undefined ? [] : [vlanGateway]),
   ];
   const result: Result = { cniVersion: conf.cniVersion, interfaces };
-  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), vlanGateway ?? interfaces[0]!));
+  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), gatewayLink));
   else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
 
   if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyIpMasq(at, result.ips ?? at.prevResult?.ips ?? []);
@@ -102,7 +121,28 @@ function add(at: Attachment<BridgeConf>): Result {
   return { ...result, dns: dnsOr(conf, result) };
 }
 
-/** The veth pair, and the settings of its host end as a bridge port. */
+/** What is there before the pair, and goes after it. */
+function confinement(
+  { conf, network, containerId, ifName, mayHave }: Attachment<BridgeConf>,
+  { hostVeth, mac, hostLink }: { hostVeth: string; mac: string; hostLink: string },
+): Resource<unknown>[] {
+  const list: Resource<unknown>[] = [];
+  if (mayHave(conf.macspoofchk)) {
+    const { macSpoofCheck } = require(
+      "../../../resources/packets/mac-spoof-check.ts",
+    ) as typeof import("../../../resources/packets/mac-spoof-check.ts");
+    list.push(macSpoofCheck({ containerId, ifName, hostVeth, mac }));
+  }
+  if (mayHave(conf.portIsolation)) {
+    const { portIsolation } = require(
+      "../../../resources/packets/port-isolation.ts",
+    ) as typeof import("../../../resources/packets/port-isolation.ts");
+    list.push(portIsolation({ network, containerId, ifName, link: hostLink }));
+  }
+  return list;
+}
+
+/** The veth pair, and the settings of its host end as a bridge port, which is up last. */
 function portPair(
   { conf, ifName }: Attachment<BridgeConf>,
   hostVeth: { name: string; mac: string },
@@ -122,16 +162,25 @@ function portPair(
       ifName: hostVeth.name,
       hairpin: conf.hairpinMode,
       isolated: conf.portIsolation,
+      mac: conf.macspoofchk ? mac : undefined,
       vlans: vlans?.length ? vlans : undefined,
       keepDefaultVlan: conf.preserveDefaultVlan,
     }),
+    hostEndUp({ ifName: hostVeth.name }),
   ];
 }
 
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
 
+interface GatewayLink {
+  name: string;
+  /** A VLAN gateway's is its own. */
+  macToKeep?: string;
+  keepsMac?: boolean;
+}
+
 /** Sets addresses and routes in the container and the gateway's address on the bridge. */
-function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interface): Partial<Result> {
+function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: GatewayLink): Partial<Result> {
   const { conf } = at;
   const ips: IpConfig[] = [];
   const addresses: { address: string; gateway?: string }[] = [];
@@ -166,15 +215,28 @@ function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
   return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };
 }
 
-function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], { name: ifName, mac = "" }: Interface): void {
+function provideGateways(
+  at: Attachment<BridgeConf>,
+  ips: IpConfig[],
+  { name: ifName, macToKeep: mac = "", keepsMac }: GatewayLink,
+) {
   for (const family of [4, 6] as const) {
     const wanted: Resource<unknown>[] = [];
     for (const { gateway, address } of ips) {
       if (address.includes(":") !== (family === 6)) continue;
       const { bits } = parsePrefix(address)!;
-      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: at.conf.forceAddress, mac }));
+      wanted.push(
+        bridgeGateway({
+          ifName,
+          address: `${gateway}/${bits}`,
+          container: address,
+          force: at.conf.forceAddress,
+          mac,
+          keepsMac,
+        }),
+      );
     }
-    if (wanted.length > 0) at.applyAll([...wanted, forwarding({ family })]);
+    if (wanted.length > 0) at.applyAll([...wanted, forwarding({ family, ifName })]);
   }
 }
 
@@ -189,6 +251,11 @@ function withDefaultRoutes(routes: Route[], ips: IpConfig[]): Route[] {
     else if (all[present]!.gw === undefined) all[present] = { ...all[present]!, gw: gateway };
   }
   return all;
+}
+
+/** Which has the gateway's address. */
+function linkOf({ bridge, vlan }: BridgeConf): string {
+  return vlan === 0 ? bridge : `${bridge}.${vlan}`;
 }
 
 function isGateway(conf: Pick<BridgeConf, "isGateway" | "isDefaultGateway">): boolean {
@@ -215,9 +282,12 @@ function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | 
   return result.interfaces?.find(({ name, sandbox }) => name === at.ifName && sandbox);
 }
 
-/** In our results and the reference plugin's it follows the bridge and precedes the container's link. */
+/**
+ * In our results and the reference plugin's it follows the bridge and precedes the container's link. The bridge may have
+ * its own name there, or, in results of older releases, an alternative one of the configuration.
+ */
 function hostSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
-  return result.interfaces?.find(({ name, sandbox }) => !sandbox && name !== at.conf.bridge);
+  return result.interfaces?.find(({ name, sandbox }, index) => index > 0 && !sandbox && name !== at.conf.bridge);
 }
 
 function checkCombinations(conf: BridgeConf): void {

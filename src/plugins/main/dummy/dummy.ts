@@ -5,10 +5,11 @@
  * in the container.
  */
 import { definePlugin } from "../../../contract/plugin.ts";
-import { randomMac } from "../../../ffi/random.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
 import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
+import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { chosenMac } from "../../shared/requested-mac.ts";
 import { requireIpam } from "../../shared/ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -20,14 +21,16 @@ export default definePlugin<DummyConf>({
   validate: validateDummyConf,
   judge: (conf) => requireIpam(conf, "dummy interface requires an IPAM configuration"),
   add,
+  isBesideHost: true,
   status: (_conf, host) => requireHostFor("dummy", undefined, host),
 });
 
 function add(at: Attachment<DummyConf>): Result {
   const { ifName } = at;
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const mac = at.choose(randomMac, () => "");
-  at.apply(containerLink({ ifName, type: { kind: "dummy", settings: {} }, mac }));
+  const mac = chosenMac(at);
+  const index = at.choose(freshIndex, () => undefined);
+  at.apply(containerLink({ ifName, type: { kind: "dummy", settings: {} }, mac, index }));
   const lease = ipam?.add();
   return { ...configureContainerInterface(at, mac, lease), dns: lease?.dns };
 }

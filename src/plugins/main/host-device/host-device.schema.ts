@@ -1,6 +1,6 @@
 /** The configuration of the host-device plugin. */
 import { z } from "zod";
-import { capability, commonKeys } from "../../../cni/config.schema.ts";
+import { capability, commonKeys, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 export type HostDeviceConf = z.infer<typeof hostDeviceConf>;
 
@@ -22,5 +22,8 @@ export const hostDeviceConf = z.object({
   DPDKMode: z.boolean().default(false).describe(
     "Do not move the device. With a PCI address, the device's driver decides.",
   ),
-  runtimeConfig: z.object({ deviceID: capability.deviceID.optional() }).optional(),
+  useInterfaceNetwork: z.boolean().default(false).describe(
+    "The container gets the addresses that the device has on the host, its routes and the rules for these addresses.",
+  ).meta({ since: "0.2.0" }),
+  runtimeConfig: runtimeConfigOf({ deviceID: capability.deviceID.optional() }),
 }).meta({ title: "CNI host-device plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -15,7 +15,8 @@ const hostDeviceConf = objectOf({
   kernelpath: string,
   pciBusID: string,
   DPDKMode: boolean,
-}, { cniVersion: "0.1.0", type: "", device: "", hwaddr: "", kernelpath: "", pciBusID: "", DPDKMode: false }, "name");
+  useInterfaceNetwork: boolean,
+}, { cniVersion: "0.1.0", type: "", device: "", hwaddr: "", kernelpath: "", pciBusID: "", DPDKMode: false, useInterfaceNetwork: false }, "name");
 
 export function validateHostDeviceConf(document: unknown): HostDeviceConf {
   return decoding("failed to load netconf", () => hostDeviceConf(document ?? {}, ""));

@@ -10,7 +10,8 @@ export const ipvlanConf = z.object({
     "The link it is based on; by default the previous plugin's in a chain, otherwise the default route's.",
   ),
   mode: z.string().default("").meta({
-    description: "The layer on which it joins its master; by default l2.",
+    description: "The layer on which it joins its master.",
+    default: "l2",
     enum: ["l2", "l3", "l3s", ""],
   }),
   mtu: linkMtu.describe("0 means the master's MTU."),

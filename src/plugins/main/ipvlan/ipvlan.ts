@@ -11,6 +11,7 @@ import { ipvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
+import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -31,6 +32,7 @@ export default definePlugin<IpvlanConf>({
     if (call !== undefined && !conf.ipam?.type) requireAddresses(call.prevResult);
   },
   add,
+  isBesideHost: true,
   segment: ({ master: link }) => ({ link, isRouted: false }),
   // In a chain the master is not known before ADD.
   status: (conf, host) => requireHostFor("ipvlan", conf.master === "" ? undefined : conf, host),
@@ -46,6 +48,7 @@ function add(at: Attachment<IpvlanConf>): Result {
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
+    index: at.choose(freshIndex, () => undefined),
   }));
   return configureContainerInterface(
     at,

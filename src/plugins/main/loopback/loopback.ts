@@ -15,6 +15,7 @@ export default definePlugin<LoopbackConf>({
   name: "loopback",
   validate: validateLoopbackConf,
   add,
+  isBesideHost: true,
   checksWithoutPrevResult: true,
 });
 

@@ -15,6 +15,7 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
+import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
@@ -36,6 +37,7 @@ export default definePlugin<MacvlanConf>({
     }
   },
   add,
+  isBesideHost: true,
   segment: ({ master: link }) => ({ link, isRouted: false }),
   status: (conf, host) => requireHostFor("macvlan", conf, host),
 });
@@ -54,6 +56,7 @@ function add(at: Attachment<MacvlanConf>): Result {
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
+    index: at.choose(freshIndex, () => undefined),
   }));
   return configureContainerInterface(at, link.mac, ipam?.add(), ipam && announcing(ifName));
 }

@@ -1,13 +1,13 @@
 /** The configuration of the ovs plugin: ovs-cni's, and `vxlanID`, which an example of CNI specification 0.3.1 has. */
 import { z } from "zod";
-import { capability, commonKeys, linkMtu } from "../../../cni/config.schema.ts";
+import { argsOf, capability, commonKeys, linkMtu, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 type Issue = { input?: unknown };
 
 const HIGHEST_VLAN = 4095;
-const trunkId = (key: string) => {
+const trunkId = (key: string, meaning: string) => {
   const error = `incorrect trunk ${key} parameter`;
-  return z.int().min(0, error).max(HIGHEST_VLAN, error).optional();
+  return z.int().min(0, error).max(HIGHEST_VLAN, error).optional().describe(meaning);
 };
 const between = (key: string, low: number, high: number) => {
   const error = ({ input }: Issue) => `invalid "${key}": ${input} (must be between ${low} and ${high})`;
@@ -24,7 +24,11 @@ export const ovsConf = z.object({
   vlan: between("vlan", 0, HIGHEST_VLAN).describe(
     "The container's VLAN, untagged. Without it and without trunk, the container sees all VLANs, tagged.",
   ),
-  trunk: z.array(z.object({ minID: trunkId("minID"), maxID: trunkId("maxID"), id: trunkId("id") })).optional()
+  trunk: z.array(z.object({
+    minID: trunkId("minID", "The first VLAN of a range."),
+    maxID: trunkId("maxID", "The last VLAN of a range."),
+    id: trunkId("id", "A single VLAN."),
+  })).optional()
     .describe("VLANs that the container sees tagged: ranges, or single ones by id. Then vlan counts for nothing."),
   vxlanID: between("vxlanID", 1, 16777215).describe(
     "The virtual network that the container joins, by a tunnel port that the bridge has.",
@@ -36,18 +40,22 @@ export const ovsConf = z.object({
     "The number of the port in OpenFlow; 0 leaves it to Open vSwitch.",
   ),
   interface_type: z.string().optional().describe("The type of the interface in Open vSwitch: system."),
-  socket_file: z.string().optional().describe(
-    "Where the database listens: unix:PATH or tcp:IP:PORT; unix:/var/run/openvswitch/db.sock by default.",
-  ),
+  socket_file: z.string().optional().meta({
+    description: "Where the database listens: unix:PATH or tcp:IP:PORT.",
+    default: "unix:/var/run/openvswitch/db.sock",
+  }),
   configuration_path: z.string().optional().describe(
     "A file with values for keys that are missing here; by default ovs.d/ovs.conf in /etc/kubernetes/cni/net.d or /etc/cni/net.d.",
   ),
-  link_state_check_retries: z.int().optional().describe(
-    "With the interval: how long ADD waits for Open vSwitch. 5 by default.",
-  ),
-  link_state_check_interval: z.int().optional().describe("Milliseconds; 600 by default."),
+  link_state_check_retries: z.int().optional().meta({
+    description: "With the interval: how long ADD waits for Open vSwitch.",
+    default: 5,
+  }),
+  link_state_check_interval: z.int().optional().meta({
+    description: "The time between two looks, in milliseconds.",
+    default: 600,
+  }),
   deviceID: z.string().optional().meta({ description: "Not supported: hardware offload.", maxLength: 0 }),
-  args: z.object({ cni: z.record(z.string(), z.unknown()).optional() }).optional()
-    .describe("args.cni has mac and ovnPort, the container's logical port in OVN."),
-  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
+  args: argsOf(z.record(z.string(), z.unknown()), "mac, and ovnPort: the container's logical port in OVN."),
+  runtimeConfig: runtimeConfigOf({ mac: capability.mac.optional() }),
 }).meta({ title: "CNI ovs plugin configuration", required: ["cniVersion", "name", "type"] });

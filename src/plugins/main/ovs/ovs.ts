@@ -13,6 +13,7 @@ import { carrier } from "../../../resources/link/carrier.ts";
 import { ovsPort } from "../../../resources/link/ovs-port/ovs-port.ts";
 import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
 import { bridgeNow, requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
+import { hostEndUp } from "../../../resources/link/host-end-up.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
@@ -40,6 +41,7 @@ export default definePlugin<OvsConf>({
   validate: validateOvsConf,
   judge,
   add,
+  isBesideHost: true,
   status(written) {
     const conf = withFile(written);
     requireSwitch(serverOf(conf), conf.bridge || undefined);
@@ -103,7 +105,7 @@ function add(at: Attachment<OvsConf>): Result {
     name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
     mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
   };
-  const isUserspace = at.examine(() => bridgeNow(place.server, place.bridge).isUserspace) ?? false;
+  const isUserspace = at.examine(() => bridgeNow(place.server, place.bridge).isUserspace);
   const pair = veth({
     hostName: hostEnd.name,
     hostMac: hostEnd.mac,
@@ -126,27 +128,39 @@ function add(at: Attachment<OvsConf>): Result {
     podUid: args.podUid,
     patienceMs: patienceMs(conf),
   });
-  at.applyAll(at.mayHave(isUserspace) ? inUserspace(at, hostEnd.name, pair, port) : [pair, port]);
+  at.applyAll([
+    ...at.mayHave(isUserspace !== undefined) ? [notForHost(at, hostEnd.name, isUserspace)] : [],
+    pair,
+    ...at.mayHave(isUserspace === true) ? [checksums(ifName)] : [],
+    port,
+    hostEndUp({ ifName: hostEnd.name }),
+  ]);
   const result = configureContainerInterface(at, mac, ipam?.add(), announcing(ifName), hostEnd);
   at.apply(carrier({ ifName: hostEnd.name }));
   return result;
 }
 
-/** ovs-vswitchd takes packets from the host's end: the kernel must neither answer them nor leave their checksums to a device. */
-function inUserspace(
+/**
+ * On a userspace datapath ovs-vswitchd takes a copy of each packet. In the kernel's, a packet is the host's only while the
+ * end is no port: when somebody takes it out of the bridge, or ends the datapath.
+ */
+function notForHost(
   { network, containerId, ifName }: Attachment<OvsConf>,
   link: string,
-  pair: Resource<unknown>,
-  port: Resource<unknown>,
-): Resource<unknown>[] {
+  isUserspace: boolean | undefined,
+): Resource<unknown> {
   const { hostCopyDropped } = require(
     "../../../resources/packets/host-copy-dropped.ts",
   ) as typeof import("../../../resources/packets/host-copy-dropped.ts");
+  return hostCopyDropped({ network, containerId, ifName, link, isKernelDatapath: !isUserspace || undefined });
+}
+
+/** ovs-vswitchd forwards packets without a device that would fill in their checksums. */
+function checksums(ifName: string): Resource<unknown> {
   const { txChecksums } = require(
     "../../../resources/link/tx-checksums.ts",
   ) as typeof import("../../../resources/link/tx-checksums.ts");
-  // Before the link is up; so DEL removes it after the link.
-  return [hostCopyDropped({ network, containerId, ifName, link }), pair, txChecksums({ ifName }), port];
+  return txChecksums({ ifName });
 }
 
 interface Membership {

@@ -13,6 +13,7 @@ import { addressing } from "../../../resources/address/addressing/addressing.ts"
 import { carrier } from "../../../resources/link/carrier.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { gatewaySide } from "../../../resources/address/gateway-side.ts";
+import { hostEndUp } from "../../../resources/link/host-end-up.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
@@ -29,6 +30,15 @@ export default definePlugin<PtpConf>({
   judge: (conf) => requireIpam(conf),
   mayWaitFor: () => ["legacy iptables"],
   add,
+  caveats({ ipMasq }, placed) {
+    const { masqueradeCaveats } = require("../../shared/way-out.ts") as typeof import("../../shared/way-out.ts");
+    return ipMasq ? masqueradeCaveats(placed) : [];
+  },
+  status(_conf, _host, document) {
+    const { requireV6Gateways } = require("../../shared/way-out.ts") as typeof import("../../shared/way-out.ts");
+    // Each container's link is new, and begins as this says.
+    requireV6Gateways(document, "default");
+  },
   segment: () => ({ isRouted: true }),
   sweeps: ["masquerade"],
 });
@@ -41,13 +51,17 @@ function add(at: Attachment<PtpConf>): Result {
     mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
   };
   const mac = at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
-  at.apply(veth({
-    hostName: hostEnd.name,
-    hostMac: hostEnd.mac,
-    containerName: ifName,
-    containerMac: mac,
-    mtu: conf.mtu > 0 ? conf.mtu : undefined,
-  }));
+  at.applyAll([
+    veth({
+      hostName: hostEnd.name,
+      hostMac: hostEnd.mac,
+      containerName: ifName,
+      containerMac: mac,
+      mtu: conf.mtu > 0 ? conf.mtu : undefined,
+      refusesRedirects: true,
+    }),
+    hostEndUp({ ifName: hostEnd.name }),
+  ]);
 
   const lease = ipam?.add();
   const ips: IpConfig[] = [];
@@ -67,7 +81,9 @@ function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lea
   for (const { address, gateway } of ips) if (gateway !== undefined) addresses.push({ address, gateway });
   const wanted: Resource[] = [];
   for (const family of [4, 6] as const) {
-    if (ips.some(({ address }) => address.includes(":") === (family === 6))) wanted.push(forwarding({ family }));
+    if (ips.some(({ address }) => address.includes(":") === (family === 6))) {
+      wanted.push(forwarding({ family, ifName: hostName }));
+    }
   }
   wanted.push(
     addressing({

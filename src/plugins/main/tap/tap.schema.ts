@@ -1,6 +1,6 @@
 /** The configuration of the tap plugin. */
 import { z } from "zod";
-import { capability, commonKeys, linkMtu, macAddress } from "../../../cni/config.schema.ts";
+import { capability, commonKeys, linkMtu, macAddress, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 export type TapConf = z.infer<typeof tapConf>;
 
@@ -16,5 +16,5 @@ export const tapConf = z.object({
   group: id("group"),
   selinuxContext: z.string().default("").describe("The SELinux context in which the tap is made."),
   bridge: z.string().default("").describe("A bridge in the container that gets the tap as a port."),
-  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
+  runtimeConfig: runtimeConfigOf({ mac: capability.mac.optional() }),
 }).meta({ title: "CNI tap plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -13,8 +13,8 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
+import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
-import { requireIpam } from "../../shared/ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
@@ -24,11 +24,9 @@ import type { VlanConf } from "./vlan.schema.ts";
 export default definePlugin<VlanConf>({
   name: "vlan",
   validate: validateVlanConf,
-  judge(conf) {
-    checkConf(conf);
-    requireIpam(conf);
-  },
+  judge: checkConf,
   add,
+  isBesideHost: true,
   segment: ({ master, vlanId }) => ({ link: `${master}.${vlanId}`, isRouted: false }),
   status: (conf, host) => requireHostFor("vlan", conf, host, requireUp),
 });
@@ -43,6 +41,7 @@ function add(at: Attachment<VlanConf>): Result {
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
+    index: at.choose(freshIndex, () => undefined),
   }));
   return configureContainerInterface(at, link.mac, ipam?.add());
 }
@@ -56,7 +55,7 @@ function checkConf(conf: VlanConf): void {
     throw new CniError(
       INVALID_CONFIG,
       `invalid VLAN ID ${conf.vlanId} (must be between 0 and 4095 inclusive)`,
-      `"vlanId" is ${conf.vlanId}; 4095 is reserved`,
+      `"vlanId" is ${conf.vlanId}; the highest is 4094, as 4095 is reserved`,
     );
   }
 }

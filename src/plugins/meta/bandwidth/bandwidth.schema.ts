@@ -1,6 +1,6 @@
 /** The configuration of the bandwidth plugin. */
 import { z } from "zod";
-import { commonKeys } from "../../../cni/config.schema.ts";
+import { commonKeys, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 const bits = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 const subnets = z.array(z.string()).optional();
@@ -19,5 +19,9 @@ export type BandwidthConf = z.infer<typeof bandwidthConf>;
 export const bandwidthConf = z.object({
   ...commonKeys,
   ...limits,
-  runtimeConfig: z.object({ bandwidth: z.object(limits).optional() }).optional(),
+  runtimeConfig: runtimeConfigOf({
+    bandwidth: z.object(limits).optional().describe(
+      "Limits that the container asks for, where the network has none.",
+    ),
+  }),
 }).meta({ title: "CNI bandwidth plugin configuration", required: ["cniVersion", "name", "type"] });

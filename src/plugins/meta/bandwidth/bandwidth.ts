@@ -61,8 +61,8 @@ function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthCon
   const from = { name: hostVeth?.name ?? "", mac: hostVeth?.mac ?? "" };
   at.inAdd(() => warnOfSmallBursts(limits, hostVeth!));
 
-  const datapath = egress && hostVeth && datapathOf({ master: undefined, ...hostVeth }, at.host);
-  at.inAdd(() => refuseProcess(datapath, hostVeth!));
+  const datapath = egress && hostVeth && datapathOf({ master: undefined, ...hostVeth }, at);
+  at.examine(() => refuseProcess(datapath, hostVeth!));
   const wanted: Resource[] = [];
   if (at.mayHave(ingress !== undefined)) {
     wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));

@@ -10,12 +10,18 @@ export const firewallConf = z.object({
     description: "The firewall in which forwarding is allowed; by default firewalld if it runs, otherwise iptables.",
     enum: ["", "iptables", "firewalld", "nftables"],
   }),
-  iptablesAdminChainName: z.string().default("").describe(
-    "An iptables chain whose rules precede those of the containers; by default CNI-ADMIN.",
-  ),
-  firewalldZone: z.string().default("").describe("The firewalld zone that gets the addresses; by default trusted."),
+  iptablesAdminChainName: z.string().default("").meta({
+    description: "An iptables chain whose rules precede those of the containers.",
+    default: "CNI-ADMIN",
+  }),
+  firewalldZone: z.string().default("").meta({
+    description: "The firewalld zone that gets the addresses.",
+    default: "trusted",
+  }),
   ingressPolicy: z.string().default("").meta({
-    description: "Who may reach the containers: everybody, those on the same bridge, or nobody on any bridge.",
+    description:
+      "From which links with a policy packets come to the containers: all, their own, or none. What a bridge passes on by itself counts with br_netfilter only.",
     enum: ["", "open", "same-bridge", "isolated"],
+    default: "open",
   }),
 }).meta({ title: "CNI firewall plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -4,18 +4,18 @@
  * Behaviour follows the reference plugin `plugins/meta/firewall`, with a third backend of our own. Owns in the kernel,
  * or in firewalld, the entries for the addresses. Chains and rules for bridges are shared and stay.
  */
-import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { type Announced, type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
 import { firewall, obstacleTo } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
-import type { Ingress } from "../../../resources/packets/firewall/spec.ts";
+import type { FirewallSpec, Ingress } from "../../../resources/packets/firewall/spec.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
+import { foreseenLink, type GuardedLink, guardedLink, noLink } from "./guarded-link.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
-import { datapathOf } from "../../shared/datapath.ts";
 import { addressesOn } from "../../shared/addresses-on.ts";
 
 const ADMIN_CHAIN = "CNI-ADMIN";
@@ -30,7 +30,9 @@ export default definePlugin<FirewallConf>({
     checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
     checkZone("firewalldZone", conf.firewalldZone);
     const policy = call && isolationOf(conf);
-    if (policy !== undefined && call!.prevResult !== undefined) checkBridgeName(policy, bridgeOf(call!.prevResult));
+    if (policy !== undefined && call!.prevResult !== undefined) {
+      checkBridgeName(policy, nameOfFirst(call!.prevResult));
+    }
   },
   mayWaitFor: () => ["firewalld", "legacy iptables"],
   missingPrevResult: "missing prevResult from earlier plugin",
@@ -40,14 +42,19 @@ export default definePlugin<FirewallConf>({
     const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
   },
+  caveats(conf, placed) {
+    const { firewallCaveats } = require("./caveats.ts") as typeof import("./caveats.ts");
+    return firewallCaveats(conf, placed);
+  },
   sweeps: ["firewall"],
+  asToday: (entries) => entries.map(withWholePolicy),
 });
 
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
   const addresses = prevResult === undefined ? addressesNow(at) : addressesOf(prevResult.ips ?? []);
-  at.inAdd(() => refuseSwitch(at));
-  if (at.mayHave(addresses.length > 0)) {
+  const ingress = ingressOf(at, addresses);
+  if (at.mayHave(addresses.length > 0 || ingress !== undefined)) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
       network: at.network,
@@ -56,10 +63,17 @@ function add(at: Attachment<FirewallConf>): Result {
       addresses,
       adminChain: conf.iptablesAdminChainName || ADMIN_CHAIN,
       zone: conf.firewalldZone || ZONE,
-      ingress: ingressOf(conf, prevResult),
+      ingress,
     }));
   }
   return prevResult ?? { cniVersion: conf.cniVersion };
+}
+
+/** Older builds kept a policy in the families of the container's addresses, and from links of the same backend alone. */
+function withWholePolicy(entry: Announced): Announced {
+  const { ingress, ...spec } = entry.spec as FirewallSpec;
+  if (!ingress || ingress.isKnownToAll) return entry;
+  return { ...entry, spec: { ...spec, ingress: { ...ingress, isKnownToAll: true } } };
 }
 
 /** iptables rules contain only an address, so without prevResult the addresses come from the link. */
@@ -77,20 +91,48 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
   return addresses;
 }
 
-function ingressOf(conf: FirewallConf, prevResult: Result | undefined): Ingress | undefined {
-  const policy = isolationOf(conf), bridge = bridgeOf(prevResult);
-  return policy === undefined || bridge === undefined ? undefined : { policy, bridge };
+function ingressOf(at: Attachment<FirewallConf>, addresses: readonly string[]): Ingress | undefined {
+  const { conf, prevResult, purpose } = at, policy = isolationOf(conf);
+  if (policy === undefined || prevResult === undefined) return undefined;
+  const isOurs = purpose === "make" || purpose === "plan";
+  const link = isOurs
+    ? at.examine(() => wantedLink(policy, addresses, prevResult, at))
+    : recalledLink(policy, addresses, prevResult, at);
+  if (!link?.name) return undefined;
+  if (purpose !== "undo") checkBridgeName(policy, link.name);
+  // Others may have made the attachment, in another form.
+  return { policy, bridge: link.name, isOwn: link.isOwn || undefined, isKnownToAll: isOurs || undefined };
 }
 
-/** What containers send each other there never meets the kernel's rules. */
-function refuseSwitch({ conf, prevResult, host }: Attachment<FirewallConf>): void {
-  const policy = isolationOf(conf), link = policy && getLink(host.route, bridgeOf(prevResult) ?? "");
-  if (link?.kind !== "veth" || datapathOf(link, host) === undefined) return;
-  throw new CniError(
-    INVALID_CONFIG,
-    `"ingressPolicy": "${policy}" has no effect: ${link.name} is a port of Open vSwitch, which forwards without the host's rules`,
-    'keep networks apart by "vlan" of the plugin ovs',
-  );
+function wantedLink(
+  policy: Ingress["policy"],
+  addresses: readonly string[],
+  prevResult: Result,
+  at: Attachment<FirewallConf>,
+): GuardedLink {
+  const planned = at.purpose === "plan" ? foreseenLink(policy, prevResult, at) : undefined;
+  const link = planned ?? guardedLink(policy, addresses, prevResult, at);
+  if (link === undefined) throw noLink(policy, addresses);
+  return link;
+}
+
+/** The link of an attachment that has no ledger. The host may have lost its route. */
+function recalledLink(
+  policy: Ingress["policy"],
+  addresses: readonly string[],
+  prevResult: Result,
+  at: Attachment<FirewallConf>,
+): GuardedLink | undefined {
+  const name = nameOfFirst(prevResult), first = name === undefined ? undefined : { name, isOwn: false };
+  // What stands for a link that is gone is nobody's.
+  const isGone = at.purpose === "undo" && name && getLink(at.host.route, name) === undefined;
+  if (isGone) return { name, isOwn: true };
+  try {
+    return guardedLink(policy, addresses, prevResult, at) ?? first;
+  } catch (error) {
+    if (at.purpose !== "undo" || !(error instanceof CniError)) throw error;
+    return first;
+  }
 }
 
 /** The ingress policies that isolate bridges. */
@@ -99,6 +141,6 @@ function isolationOf({ ingressPolicy: policy }: FirewallConf): Ingress["policy"]
 }
 
 /** The first interface of prevResult. */
-function bridgeOf(prevResult: Result | undefined): string | undefined {
+function nameOfFirst(prevResult: Result | undefined): string | undefined {
   return prevResult?.interfaces?.[0]?.name;
 }

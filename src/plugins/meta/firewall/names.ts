@@ -4,20 +4,25 @@ import { goQuote } from "../../../cni/quote.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "../../../resources/packets/firewall/spec.ts";
 
+export const BACKENDS = ["iptables", "firewalld", "nftables"];
 const POLICIES = ["", "open", "same-bridge", "isolated"];
 const RESERVED = ["INPUT", "FORWARD", "OUTPUT", "ACCEPT", "DROP", "RETURN", "QUEUE", FORWARD_CHAIN, STAGE_1, STAGE_2];
 // linux/netfilter/x_tables.h, XT_EXTENSION_MAXNAMELEN, and linux/if.h, IFNAMSIZ, without the terminating zero.
 const CHAIN_LIMIT_BYTES = 28, LINK_LIMIT_BYTES = 15;
 
+const CHAIN_NAME =
+  `it is one word of at most ${CHAIN_LIMIT_BYTES} bytes, without quotes, and begins with neither "-" nor "!"`;
+
 export function checkIngressPolicy(policy: string): void {
   if (POLICIES.includes(policy)) return;
-  throw refused(`ingressPolicy: unknown ingress policy: ${goQuote(policy)}`);
+  const known = POLICIES.filter((one) => one !== "").join(", ");
+  throw refused(`ingressPolicy: unknown ingress policy: ${goQuote(policy)}`, `it is one of ${known}`);
 }
 
 export function checkChainName(key: string, name: string): void {
   if (name === "") return;
   const fits = utf8(name).length <= CHAIN_LIMIT_BYTES && isOneWord(name) && name[0] !== "-" && name[0] !== "!";
-  if (!fits) throw refused(`${key}: ${goQuote(name)} cannot be the name of a chain`);
+  if (!fits) throw refused(`${key}: ${goQuote(name)} cannot be the name of a chain`, CHAIN_NAME);
   if (RESERVED.includes(name)) throw refused(`${key}: ${goQuote(name)} has another meaning`);
 }
 
@@ -40,6 +45,6 @@ function isOneWord(name: string): boolean {
   return !/[\s\p{Cc}"'\\]/u.test(name);
 }
 
-function refused(message: string): CniError {
-  return new CniError(INVALID_CONFIG, message);
+function refused(message: string, hint = ""): CniError {
+  return new CniError(INVALID_CONFIG, message, hint);
 }

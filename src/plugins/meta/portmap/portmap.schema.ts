@@ -1,6 +1,6 @@
 /** The configuration of the portmap plugin. */
 import { z } from "zod";
-import { commonKeys } from "../../../cni/config.schema.ts";
+import { commonKeys, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 const port = z.int().meta({ minimum: 1, maximum: 65535 });
 
@@ -12,28 +12,33 @@ export const portmapConf = z.object({
     description: "Where mappings are written; by default iptables if the host has it.",
     enum: ["", "iptables", "nftables"],
   }),
-  snat: z.boolean().optional().describe(
-    "Give connections from the container itself, its subnet and 127.0.0.1 the host's address; by default true.",
-  ),
+  snat: z.boolean().optional().meta({
+    description: "Give connections from the container itself, its subnet and 127.0.0.1 the host's address.",
+    default: true,
+  }),
   masqAll: z.boolean().default(false).describe("Give all connections to mapped ports the host's address."),
   markMasqBit: z.int().optional().meta({
     minimum: 0,
     maximum: 31,
-    description: "For iptables: the bit of the mark that selects those connections; by default 13.",
+    description: "For iptables: the bit of the mark that selects those connections.",
+    default: 13,
   }),
   externalSetMarkChain: z.string().optional().describe("For iptables: a chain that sets such a mark instead."),
   conditionsV4: z.array(z.string()).optional().describe(
     "Further matches for packets, in the syntax of iptables or nft.",
   ),
   conditionsV6: z.array(z.string()).optional().describe("Like conditionsV4, for IPv6."),
-  runtimeConfig: z.object({
+  runtimeConfig: runtimeConfigOf({
     portMappings: z.array(
       z.object({
         hostPort: port.default(0).describe("The host's port."),
-        containerPort: port.default(0).describe("The container's."),
-        protocol: z.string().default("tcp").meta({ enum: ["tcp", "udp", "sctp"] }),
-        hostIP: z.string().default("").describe("The host's address; by default any."),
+        containerPort: port.default(0).describe("The container's port."),
+        protocol: z.string().default("tcp").meta({
+          enum: ["tcp", "udp", "sctp"],
+          description: "The ports' protocol.",
+        }),
+        hostIP: z.string().default("").describe("The host's address; without it, any."),
       }),
-    ).optional(),
-  }).optional(),
+    ).optional().describe("Ports of the host that lead to the container."),
+  }),
 }).meta({ title: "CNI portmap plugin configuration", required: ["cniVersion", "name", "type"] });

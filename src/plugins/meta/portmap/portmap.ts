@@ -7,7 +7,8 @@
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
-import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
+import { type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseNatBackend } from "../../../resources/packets/shared/nat-backend.ts";
 import { obstacleTo, portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
@@ -41,6 +42,11 @@ export default definePlugin<PortmapConf>({
     const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
   },
+  caveats(_conf, { before }) {
+    const { whyNoWayOut } = require("../../shared/way-out.ts") as typeof import("../../shared/way-out.ts");
+    return before.flatMap((plugin) => whyNoWayOut(plugin) ?? [])
+      .map((reason) => ({ key: "", text: `callers beyond the container's subnet get no answer: ${reason}` }));
+  },
   sweeps: ["port-mappings", "localhost-access"],
 });
 
@@ -50,7 +56,7 @@ function add(at: Attachment<PortmapConf>): Result {
   const conditions = at.configured(() => conditionsOf(conf), undefined);
   const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
   const resources: Resource<unknown>[] = [];
-  if (at.mayHave(mappings.length > 0 && addresses.length > 0)) {
+  if (at.mayHave(mappings.length > 0)) {
     const options = optionsOf(conf);
     resources.push(portMappings({
       backend: backendOf(conf).backend,
@@ -59,6 +65,7 @@ function add(at: Attachment<PortmapConf>): Result {
       mappings,
       ...options,
       conditions,
+      sparesLoopback: at.inAdd(() => true as const),
     }));
     if (at.mayHave(options.masquerade !== undefined)) {
       resources.push(...accessFromLocalhost(at, owner, addresses, mappings));
@@ -144,7 +151,7 @@ function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: Cn
       if (before !== undefined && before !== containerPort) {
         refusal ??= invalid(
           `host port ${hostPort}/${protocol} is mapped twice`,
-          `to ${before} and to ${containerPort}`,
+          `to ${before} and to ${containerPort}; leave out one of the two`,
         );
       }
       isNew ||= before === undefined;
@@ -196,7 +203,11 @@ function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): Po
   };
 }
 
-/** Makes mappings usable from the host's 127.0.0.1. */
+/**
+ * Makes mappings usable from the host's 127.0.0.1. The setting opens a link, so only one that is there for containers gets
+ * it: the result of the plugins before names it, or it is a port of Open vSwitch that the host made for itself. A host does
+ * not reach its own macvlan, ipvlan and vlan containers, and their master has the LAN behind it.
+ */
 function accessFromLocalhost(
   at: Attachment<PortmapConf>,
   owner: Owner,
@@ -206,19 +217,31 @@ function accessFromLocalhost(
   const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
   if (!at.mayHave(inside !== undefined && mappings.some(isForLocalhost))) return [];
   const made = at.inAdd(() => {
-    const link = linkTowards(at, inside!);
+    const link = linkTowardsContainer(at, inside!);
     // Without a route to the container no setting would help.
-    if (link === undefined) return [];
-    const spec = { ...owner, link };
+    if (link === undefined || !isForContainers(link, at)) return [];
+    const spec = { ...owner, link: link.name };
     return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
   });
-  return made ?? [localhostAccess({ ...owner, link: linkIfAny(at, inside) ?? "" })];
+  if (made !== undefined) return made;
+  const link = linkIfAny(at, inside);
+  if (!at.mayHave(link === undefined || isForContainers(link, at))) return [];
+  return [localhostAccess({ ...owner, link: link?.name ?? "" })];
+}
+
+const OF_OPEN_VSWITCH = ["openvswitch", "tun"];
+
+function isForContainers({ name, index, kind = "" }: Link, { prevResult, host }: Attachment<PortmapConf>): boolean {
+  if (OF_OPEN_VSWITCH.includes(kind)) return true;
+  const named = (prevResult?.interfaces ?? []).filter(({ sandbox }) => !sandbox);
+  // The result may have an alternative name.
+  return named.some((each) => each.name === name) || named.some((each) => linkIndex(host.route, each.name) === index);
 }
 
 /** The host's link towards the container; undefined when the host has no route to it. */
-function linkTowards({ host }: Attachment<PortmapConf>, address: string): string | undefined {
+function linkTowardsContainer({ host }: Attachment<PortmapConf>, address: string): Link | undefined {
   try {
-    return linkTo(host.route, parsePrefix(address)!.bytes);
+    return linkTowards(host.route, parsePrefix(address)!.bytes);
   } catch (error) {
     throw new CniError(INTERNAL, `unable to enable route_localnet: ${(error as Error).message}`, "", {
       cause: error,
@@ -226,9 +249,9 @@ function linkTowards({ host }: Attachment<PortmapConf>, address: string): string
   }
 }
 
-function linkIfAny(at: Attachment<PortmapConf>, address: string | undefined): string | undefined {
+function linkIfAny(at: Attachment<PortmapConf>, address: string | undefined): Link | undefined {
   try {
-    return address && linkTowards(at, address);
+    return address === undefined ? undefined : linkTowardsContainer(at, address);
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** The configuration of the tuning plugin. */
 import { z } from "zod";
-import { capability, commonKeys, macAddress } from "../../../cni/config.schema.ts";
+import { argsOf, capability, commonKeys, macAddress, runtimeConfigOf } from "../../../cni/config.schema.ts";
 
 const settings = {
   sysctl: z.record(z.string(), z.string()).optional().describe(
@@ -22,7 +22,10 @@ export type TuningConf = z.infer<typeof tuningConf>;
 export const tuningConf = z.object({
   ...commonKeys,
   ...settings,
-  dataDir: z.string().default("").describe("The directory of the previous settings; by default /run/cni/tuning."),
-  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
-  args: z.object({ cni: z.object(settings).optional() }).optional(),
+  dataDir: z.string().default("").meta({
+    description: "The directory of the previous settings.",
+    default: "/run/cni/tuning",
+  }),
+  runtimeConfig: runtimeConfigOf({ mac: capability.mac.optional() }),
+  args: argsOf(z.object(settings)),
 }).meta({ title: "CNI tuning plugin configuration", required: ["cniVersion", "name", "type"] });

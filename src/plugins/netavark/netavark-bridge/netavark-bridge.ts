@@ -16,11 +16,12 @@ import { isSystemdRunning } from "../../../ffi/systemd.ts";
 import { announcement } from "../../../resources/address/announcement.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
+import { hostEndUp } from "../../../resources/link/host-end-up.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { aardvarkNames } from "../../../resources/netavark/aardvark-names/aardvark-names.ts";
 import { firewallState } from "../../../resources/netavark/firewall-state.ts";
 import { netavarkNetworkRules } from "../../../resources/netavark/network-rules.ts";
-import { podmanBridge } from "../../../resources/netavark/podman-bridge.ts";
+import { podmanBridge, requireKernel } from "../../../resources/netavark/podman-bridge.ts";
 import { publishedPorts } from "../../../resources/netavark/published-ports.ts";
 import { DNS_PORT } from "../../../resources/netavark/shared/dns-port.ts";
 import { refuseIfStrict } from "../../../resources/netavark/shared/strict-forwarding.ts";
@@ -60,7 +61,10 @@ function hasNames(document: Record<string, unknown>): boolean {
 function add(at: Attachment<NetavarkConf>): Result {
   const { conf, ifName, host } = at, specifications = specificationsOf(conf, at.purpose === "undo");
   const { options, given, bridge, rules } = specifications, { name, isManaged } = bridge;
-  at.inAdd(() => requireForwarding(conf, specifications));
+  at.inAdd(() => {
+    requireForwarding(conf, specifications);
+    requireKernel(bridge, host);
+  });
   const dnsServers =
     (isManaged ? dnsServersOf(conf.network, true) : at.inAdd(() => dnsServersOf(conf.network, false))) ??
       [];
@@ -74,7 +78,7 @@ function add(at: Attachment<NetavarkConf>): Result {
   at.inAdd(() => requireFreeName(ifName, hostName, name, host));
   const hasSystemd = !conf.isRootless && isSystemdRunning();
   if (at.mayHave(isManaged && hasSystemd)) at.apply<unknown>(sysctlFile(bridge));
-  const { isCreated } = at.apply(podmanBridge(bridge));
+  const { mayBeOpen } = at.apply(podmanBridge(bridge));
   if (rules !== undefined) {
     at.applyAll(rulesBy(conf, rules));
     if (!conf.isRootless) at.apply(firewallState(firewallStateOf(conf, at.containerId, rules, given)));
@@ -85,16 +89,11 @@ function add(at: Attachment<NetavarkConf>): Result {
   const packetsPass = [carrier({ ifName: hostVeth.name }), announcement({ ifName, mac })];
   const ports = portsBy(at, specifications);
   const reachesItself = ports.length > 0 && at.choose(hasFilteredBridges, () => false);
+  const pair = { hostName: hostVeth.name, hostMac: hostVeth.mac, containerName: ifName, containerMac: mac };
   at.applyAll([
-    veth({
-      hostName: hostVeth.name,
-      hostMac: hostVeth.mac,
-      containerName: ifName,
-      containerMac: mac,
-      mtu,
-      bridge: name,
-    }),
+    veth({ ...pair, mtu, bridge: name }),
     bridgePort({ ifName: hostVeth.name, hairpin: reachesItself, isolated: false, vlans: vlansOf(options.vlan) }),
+    hostEndUp({ ifName: hostVeth.name }),
   ]);
   const lease = ipam?.add(), { metric = DEFAULT_METRIC, noDefaultRoute } = options;
   const { ips, resources } = addressed(
@@ -106,7 +105,7 @@ function add(at: Attachment<NetavarkConf>): Result {
   );
   const names = namesOf(conf, at.containerId, given, dnsServers);
   const forNames = names === undefined ? [] : [aardvarkNames(names)];
-  const access = accessFromLocalhost(at, specifications, isCreated);
+  const access = accessFromLocalhost(at, specifications, mayBeOpen);
   at.applyAll([...resources, ...ports, ...access, ...packetsPass, ...forNames]);
   const interfaces: Interface[] = [
     { name },
@@ -156,17 +155,17 @@ function firewalldPorts() {
 function accessFromLocalhost(
   at: Attachment<NetavarkConf>,
   { bridge: { name, isManaged }, ports }: Specifications,
-  isNew: boolean,
+  mayBeOpen: boolean,
 ): Resource<unknown>[] {
   const { host } = at;
-  if (!isManaged || (isNew && ports === undefined)) return [];
+  if (!isManaged || (!mayBeOpen && ports === undefined)) return [];
   const { isForLocalhost, isSetByOthers, localhostAccess } = require(
     "../../../resources/packets/localhost-access.ts",
   ) as typeof import("../../../resources/packets/localhost-access.ts");
   // The document may have an alternative name, which neither sysctls nor rules know.
   const link = at.choose(() => getLink(host.route, name)?.name, () => undefined) ?? name;
   const spec = { ...ownerOf(at), link };
-  const isFound = !isNew && at.choose(() => isSetByOthers(spec, host), () => false);
+  const isFound = mayBeOpen && at.choose(() => isSetByOthers(spec, host), () => false);
   const isPublished = ports !== undefined && ports.targets.some(({ address }) => !isV6(address)) &&
     ports.ports.some(isForLocalhost);
   if (!at.mayHave(isPublished || isFound)) return [];

@@ -15,6 +15,7 @@ import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName, type LinkType } from "../../../resources/link/container-link.ts";
+import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { addressed, type GivenAddress, givenAddresses, hasDhcp, resolversOf } from "../shared/addresses.ts";
 
 const DEFAULT_METRIC = 99;
@@ -41,6 +42,7 @@ function add(at: Attachment<NetavarkConf>): Result {
     mtu: options.mtu,
     master: { name: master, inContainer: false },
     birthName: at.choose(() => freshBirthName(ifName, host), () => ""),
+    index: at.choose(freshIndex, () => undefined),
   }));
   const sysctls = { ...announcing(ifName), [`ipv6/conf/${ifName}/autoconf`]: "0" };
   const lease = ipam?.add(), { metric = DEFAULT_METRIC, noDefaultRoute } = options;

@@ -12,7 +12,7 @@ import { errnoText } from "../../../ffi/errno.ts";
 import { awaitChange } from "../../../ffi/netlink/events.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { addAddress, delAddress, familyOf, listAddresses } from "../../../ffi/netlink/route/address.ts";
-import { getLink, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
+import { getLink, type Link, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
 import {
   addRoute,
   describeRoute,
@@ -44,7 +44,7 @@ interface AddressingSpec {
 
 const DUPLICATE_WAIT_MS = 5000;
 /** To the kernel, this is none. */
-const NO_GATEWAY = "0.0.0.0";
+export const NO_GATEWAY = "0.0.0.0";
 
 export const addressingKind: ResourceKind<AddressingSpec> = {
   kind: "addressing",
@@ -104,16 +104,18 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     }
     return differences;
   },
+  inTheWay(spec, host) {
+    const { route: socket } = host.container!, link = getLink(socket, spec.ifName);
+    const { alreadyRouted, findInFront } = inFront();
+    if (link === undefined) return alreadyRouted(kernelRoutes(spec, 0), socket);
+    return [...new Set(findInFront(givenBy(spec, link), socket).map(({ text }) => text))];
+  },
   repair(spec, host) {
     const { route: socket, inside } = host.container!;
     const { ifName } = spec;
     const link = getLink(socket, ifName);
     if (link === undefined) throw new Error(`Cannot find container link ${ifName}`);
-    const present = listAddresses(socket, link.index), missing = missingAddresses(spec, present);
-    const isChosen = ({ bytes }: Prefix) => bytes.length === 4 || bytes[0] !== 0xfe; // not link-local
-    if (missing.length > 0 && missing.length === spec.addresses.length && present.some(isChosen)) {
-      throw new Error(`${ifName} has other addresses, as if it were another attachment's`);
-    }
+    const missing = missingAddresses(spec, listAddresses(socket, link.index));
     if (missing.some((address) => address.includes(":"))) inside(() => enableV6(ifName));
     for (const address of missing) give(address);
     if (!link.up) setLink(socket, link, { up: true });
@@ -125,6 +127,9 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       for (const { address } of spec.addresses) give(address);
       addRoutes(missingRoutes(spec, link.index, socket));
     }
+    const { putOursFirst } = inFront();
+    putOursFirst(givenBy(spec, link), socket, (prefix) => give(formatPrefix(prefix)));
+    addRoutes(missingRoutes(spec, link.index, socket));
     if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, link.index, socket);
 
     function give(address: string): void {
@@ -150,6 +155,14 @@ function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);
   if (prefix === undefined) throw new CniError(INTERNAL, `invalid CIDR address: ${address}`);
   return prefix;
+}
+
+// For those who look at what was made.
+const inFront = () => require("./in-front.ts") as typeof import("./in-front.ts");
+
+function givenBy(spec: AddressingSpec, link: Link) {
+  const addresses = spec.addresses.map(({ address }) => prefixOf(address));
+  return { link, addresses, routes: kernelRoutes(spec, link.index), isPointToPoint: spec.pointToPoint === true };
 }
 
 function missingAddresses({ addresses }: AddressingSpec, present: readonly Prefix[]): string[] {

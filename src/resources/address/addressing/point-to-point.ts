@@ -3,7 +3,7 @@
  * reaches even the rest of its own subnet through the gateway.
  */
 import { delRoute, type KernelRoute } from "../../../ffi/netlink/route/route.ts";
-import { RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { IP6_RT_PRIO_ADDRCONF, RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { compareAddresses, networkOf, parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 
@@ -12,9 +12,6 @@ interface Endpoint {
   address: string;
   gateway?: string;
 }
-
-/** The priority of the routes that the kernel adds with IPv6 addresses (IP6_RT_PRIO_ADDRCONF). */
-const CONNECTED_PRIORITY = 256;
 
 /** Add the `direct` routes first: the kernel resolves the gateways of all others by them. */
 export function pointToPointRoutes(
@@ -44,7 +41,7 @@ export function dropConnectedRoutes(endpoints: readonly Endpoint[], oif: number,
       dst,
       oif,
       scope: v4 ? RT_SCOPE_LINK : undefined,
-      priority: v4 ? undefined : CONNECTED_PRIORITY,
+      priority: v4 ? undefined : IP6_RT_PRIO_ADDRCONF,
     });
   }
 }

@@ -15,17 +15,18 @@ import type { Host } from "../../../contract/host.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
 import { closeFile } from "../../../ffi/files.ts";
-import { getLink, linkIndex, listLinks, setLink } from "../../../ffi/netlink/route/link.ts";
+import { getLink, type Link, linkIndex, listLinks, setLink } from "../../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../../../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../../../ffi/netns.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { nameTakenError } from "../shared/usable.ts";
-import { atHome, awaitReturn, restoreReturned, takeBack } from "./return.ts";
-import { isLent, LENT_LINK, type LentLinkSpec } from "./spec.ts";
+import { atHome, awaitReturn, lentAmong, restoreReturned, takeBack, takeFromHiding } from "./return.ts";
+import { LENT_LINK, type LentLinkSpec } from "./spec.ts";
 
 export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   kind: LENT_LINK,
   isContainerLink: true,
+  opensLink: true,
   unmade: undefined,
   requireRoom({ owner: { ifName }, device }, host) {
     if (linkIndex(host.container!.route, ifName) === undefined) return;
@@ -58,7 +59,9 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
       // The kernel carries out a request step by step: the device may have moved without its new name.
       undoAfter(error, () => {
         const moved = getLink(route, spec.index!);
-        if (moved !== undefined && isLent(moved, spec)) lentLinkKind.undo!(spec, undefined, host);
+        if (moved !== undefined && findLent([moved], spec, host) !== undefined) {
+          lentLinkKind.undo!(spec, undefined, host);
+        }
       });
       throw notMoved(spec.device!, error);
     }
@@ -71,28 +74,34 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   },
   remove(spec, host) {
     if (host.container !== undefined && takeBack(spec, host.container.route, host)) return;
-    // CNI_NETNS may be missing, or name a namespace that took the first one's place.
-    const isBack = host.container?.netnsPath !== spec.netnsPath
+    // CNI_NETNS may be missing, or name a namespace that took the first one's place. Without a record of ADD only the
+    // path tells, and the engine has judged whose it is.
+    const isBack = spec.device !== undefined && host.container?.netnsPath !== spec.netnsPath
       ? withSocketIn(spec, (route) => takeBack(spec, route, host))
       : false;
     if (isBack === true || restoreReturned(spec, host)) return;
-    const { device } = spec;
-    if (host.container !== undefined || isBack === false || device === undefined || atHome(device, host)) return;
+    const { device } = spec, isNamespaceThere = host.container !== undefined || isBack === false;
+    if (device === undefined || atHome(device, host)) return;
+    if (isNamespaceThere && takeFromHiding(spec, device, host.container?.netnsFd, host)) return;
+    // The container has deleted it, unless it is hardware.
+    if (isNamespaceThere && device.kind !== undefined) return;
     if (device.kind !== undefined) warn(`"${device.name}", a ${device.kind}, ended with the container's namespace`);
-    else awaitReturn(spec, device, host);
+    else awaitReturn(spec, device, host, isNamespaceThere);
   },
   verify(spec, host) {
     const { ifName } = spec.owner;
     const links = listLinks(host.container!.route);
     const link = links.find(({ name }) => name === ifName);
     if (link === undefined) {
-      const renamed = links.find((one) => isLent(one, spec));
+      const renamed = findLent(links, spec, host);
       const hint = renamed === undefined ? "" : `: it is called ${renamed.name} now`;
       return [`Cannot find container link ${ifName}${hint}`];
     }
     if (spec.device === undefined) return [];
     const { name } = spec.device;
-    if (!isLent(link, spec)) return [`container interface ${ifName} is not the host's ${name}`];
+    if (findLent([link], spec, host) === undefined) {
+      return [`container interface ${ifName} is not the host's ${name}`];
+    }
     return link.alias === name ? [] : [`alias of ${ifName} is "${link.alias ?? ""}", not "${name}"`];
   },
   /** Does not lend the device again: the namespace may be another container's by now. */
@@ -100,7 +109,7 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
     const { route } = host.container!;
     const { name } = spec.device!;
     const { ifName } = spec.owner;
-    const inside = listLinks(route).find((one) => isLent(one, spec));
+    const inside = findLent(listLinks(route), spec, host);
     if (inside === undefined) throw new CniError(INTERNAL, `"${name}" is not in the container any more`);
     if (inside.name !== ifName) setLink(route, inside, { up: false });
     setLink(route, inside, { ifName, alias: name, up: inside.up || undefined });
@@ -117,6 +126,15 @@ export function freeIndex(socket: NetlinkSocket, index: number): number {
   let highest = 0;
   for (const link of listLinks(socket)) highest = Math.max(highest, link.index);
   return highest + 1;
+}
+
+function findLent(links: readonly Link[], spec: LentLinkSpec, host: Host): Link | undefined {
+  const home = openOwnNetns();
+  try {
+    return lentAmong(links, spec, host.container!.route, home);
+  } finally {
+    closeFile(home);
+  }
 }
 
 function notMoved({ name }: { name: string }, error: unknown): CniError {

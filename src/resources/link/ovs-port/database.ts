@@ -2,6 +2,7 @@
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { forgetAfterCall } from "../../../ffi/calls.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
+import { renewPatience } from "../../../ffi/patience.ts";
 import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../ovsdb/connection.ts";
 
 /** Servers that have not answered in this call: what it takes back, or inspects next, does not wait for them again. */
@@ -11,6 +12,7 @@ forgetAfterCall(() => silent.clear());
 /** What has to be taken back is asked for anew. */
 export function askAgain(server: string): void {
   silent.delete(server);
+  renewPatience(server);
 }
 
 /** `isInterruptible`: a signal to the runtime ends a wait. */

@@ -21,12 +21,14 @@ import {
   staleIn,
 } from "./owned-ports.ts";
 import { describeVlans, type OvsPortSpec, type PortVlans, trunkIds } from "./spec.ts";
+import { closeHostLinks, hostLinksIn, hostLinksNow, openHostLinks, selectHostPorts } from "./host-links.ts";
 import { type NoShaping, noShapingIn, selectNoShaping } from "./no-shaping.ts";
 import { type Bridge, bridgeIn, noDatapath, requireBridge, selectBridge } from "./switch.ts";
 import { isPortOf, refuseOtherNetworks, requireTunnels, tunnelsOf } from "./tunnels.ts";
 
 export const ovsPortKind: ResourceKind<OvsPortSpec> = {
   kind: "ovs-port",
+  confines: true,
   unmade: undefined,
   // ovs-cni's DEL does nothing without its own record.
   leftByOthers: "its port in Open vSwitch",
@@ -39,12 +41,11 @@ export const ovsPortKind: ResourceKind<OvsPortSpec> = {
     let mayBeMade = false;
     try {
       withDatabase(spec.server, (database) => {
-        const [bridges, shaping, stale] = database.transact(
-          selectBridge(spec.bridge),
-          selectNoShaping(),
-          ...selectStale(spec.server),
-        );
+        const questions = [selectBridge(spec.bridge), selectNoShaping(), ...selectStale(spec.server)];
+        const answers = database.transact(...questions, ...selectHostPorts(spec));
+        const ports = answers.splice(questions.length), [bridges, shaping, stale] = answers;
         const bridge = bridgeIn(bridges!.rows[0], spec.bridge);
+        closeHostLinks(hostLinksIn(ports, spec, host), host);
         watchPorts(database);
         mayBeMade = true;
         attach(
@@ -74,17 +75,22 @@ export const ovsPortKind: ResourceKind<OvsPortSpec> = {
       if (!isUnmade) throw error;
     }
   },
-  verify(spec, _host, isRestated = false) {
+  verify(spec, host, isRestated = false) {
     // Not known, when others made the attachment and there is no prevResult.
     if (spec.hostName === "") return [];
     try {
-      return withDatabase(spec.server, (database) => differences(database, spec, isRestated));
+      return withDatabase(spec.server, (database) => [
+        ...differences(database, spec, isRestated),
+        // ovs-cni leaves them open.
+        ...isRestated ? [] : openHostLinks(database, spec, host),
+      ]);
     } catch (error) {
       return [errorText(error)];
     }
   },
-  repair(spec) {
+  repair(spec, host) {
     withDatabase(spec.server, (database) => {
+      closeHostLinks(hostLinksNow(database, spec, host), host);
       const bridge = requireBridge(database, spec.bridge), row = portRow(database, spec.hostName);
       const shaping = noShapingIn(database.transact(selectNoShaping())[0]!.rows);
       if (row !== undefined && !isOwner(row, spec)) throw new Error(anothers(spec.hostName, row));

@@ -12,7 +12,7 @@ import type { OvsPortSpec } from "./spec.ts";
 
 export const OURS = { owner: "patchbay" };
 /** The plugin that has this one's configuration. */
-const OVS_CNI = { owner: "ovs-cni.network.kubevirt.io" };
+export const OVS_CNI = { owner: "ovs-cni.network.kubevirt.io" };
 
 function ownedBy({ network, containerId, ifName }: Owner) {
   return { ...OURS, "patchbay-network": network, "patchbay-container": containerId, contIface: ifName };

@@ -107,7 +107,8 @@ export function refuseOtherNetworks(tunnels: readonly Tunnel[], vxlanId: number,
   );
 }
 
-function isIn(vlans: PortVlans, tag: number | undefined): boolean {
+/** Without a tag: whether a port that carries all VLANs has one of these. */
+export function isIn(vlans: PortVlans, tag: number | undefined): boolean {
   if (tag === undefined) return true;
   return vlans.mode === "access" ? vlans.tag === tag : vlans.trunks === undefined || trunkIds(vlans).includes(tag);
 }

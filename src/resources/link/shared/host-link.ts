@@ -20,7 +20,7 @@ export function findHostLink({ name, mac }: HostLink, host: Host): Link | undefi
 }
 
 /** The alias of a link that a network's containers share. */
-const MADE = "made by Patchbay";
+export const MADE = "made by Patchbay";
 
 /** The kernel takes 255 bytes. Ledgers of older builds do not say the network. */
 export function aliasFor(network: string | undefined): string {

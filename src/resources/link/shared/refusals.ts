@@ -5,7 +5,7 @@
 import { errorText } from "../../../cni/error.ts";
 import { EACCES, ENOENT, EPERM, EROFS, isErrno } from "../../../ffi/errno.ts";
 import { mayWrite } from "../../../ffi/access.ts";
-import { readSysctl, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
+import { readSysctl, sysctlName, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
 import { warn } from "../../../ffi/warn.ts";
 
 /** Router advertisements give the host addresses and a default route (CVE-2020-10749). */
@@ -25,6 +25,11 @@ export function redirects(link: string): string[] {
 /** Suffices where the link forwards: there the kernel accepts a redirect only if both keys say so. */
 export function ownRedirects(link: string): string {
   return `net/ipv4/conf/${link}/accept_redirects`;
+}
+
+/** As many of them as the link needs while the host forwards, or does not. */
+export function redirectsNow(link: string): string[] {
+  return readSysctl(`net/ipv4/conf/${link}/forwarding`) === "1" ? [ownRedirects(link)] : redirects(link);
 }
 
 const OF_ALL_LINKS = "net/ipv4/conf/all/accept_redirects";
@@ -89,14 +94,14 @@ export function portSysctlDifferences(link: string): string[] {
   return portSysctls(link).flatMap(([key, value]) => {
     const current = readSysctl(key);
     if (current === undefined || current === value || !mayWrite(`/proc/sys/${key}`)) return [];
-    return [`${nameOf(key)} is ${current}, not ${value}`];
+    return [`${sysctlName(key)} is ${current}, not ${value}`];
   });
 }
 
 function open(key: string): string | undefined {
   const value = readSysctl(key);
   if (value === undefined || value === "0" || (value === "1" && isRouter(key))) return undefined;
-  return `${nameOf(key)} is ${value}, not 0`;
+  return `${sysctlName(key)} is ${value}, not 0`;
 }
 
 /** Where a link forwards IPv6, the kernel only accepts advertisements if the key is 2. */
@@ -108,9 +113,5 @@ function isRouter(key: string): boolean {
 /** Every link has the keys of IPv4. Without them it has another name. */
 function missing(key: string): string | undefined {
   const [, , , link] = key.split("/");
-  return readSysctl(ownRedirects(link!)) === undefined ? `${nameOf(key)} is missing` : undefined;
-}
-
-function nameOf(key: string): string {
-  return key.replaceAll("/", ".");
+  return readSysctl(ownRedirects(link!)) === undefined ? `${sysctlName(key)} is missing` : undefined;
 }

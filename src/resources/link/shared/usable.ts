@@ -37,6 +37,19 @@ export function freshHostName(host: Host): string {
   }
 }
 
+/**
+ * The index of a link that ADD makes in a container. The container can rename its link, and cannot give it another number
+ * without moving it. The kernel counts from 1, so one of 15 million is free without asking, in every namespace that the link
+ * may be moved to; and no other link has it by chance.
+ */
+export function freshIndex(): number {
+  const [high, middle, low] = randomBytes(3) as unknown as [number, number, number];
+  return FIRST_FRESH + ((high << 16 | middle << 8 | low) % (0x1000000 - FIRST_FRESH));
+}
+
+/** Above what the kernel reaches by counting, and below what programs have trouble with. */
+const FIRST_FRESH = 0x100000;
+
 /** ADD finds a link named CNI_IFNAME in the container. */
 export function nameTakenError(text: string, cause?: unknown): CniError {
   const hint =

@@ -1,16 +1,17 @@
 /**
- * A persistent tap in the container: a link whose other end a program opens. DEL removes the link CNI_IFNAME if it is a
- * tap; an absent link, or a namespace that is gone, counts as removed.
+ * A persistent tap in the container: a link whose other end a program opens. DEL removes it by its index, which the
+ * container cannot change, or, where that is not known, the link CNI_IFNAME if it is a tap. A tap that the container has
+ * deleted, or a namespace that is gone, counts as removed.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
-import { getLink, type LinkChange, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
+import { getLink, type LinkChange, linkIndex, listLinks, setLink } from "../../../ffi/netlink/route/link.ts";
 import { tunSettings } from "../../../ffi/netlink/route/link-kinds.ts";
 import { addTap, type TapSettings } from "../../../ffi/tun.ts";
 import { parseMac } from "../../../net/mac.ts";
 import type { Host } from "../../../contract/host.ts";
-import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
+import { removeLinkAt } from "../../../ffi/netlink/route/remove-link.ts";
 import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "../shared/usable.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
 
@@ -25,9 +26,12 @@ interface TapSpec extends TapSettings {
   selinuxContext?: string;
 }
 
+const LINK_KIND = "tun";
+
 export const tapKind: ResourceKind<TapSpec> = {
   kind: "tap",
   isContainerLink: true,
+  opensLink: true,
   unmade: undefined,
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
@@ -45,25 +49,35 @@ export const tapKind: ResourceKind<TapSpec> = {
     if (!inside(() => add(ifName, spec))) throw taken(spec);
     try {
       const change: LinkChange = { address: parseMac(mac), mtu, master };
-      setLink(route, { index: linkIndex(route, ifName)!, name: ifName }, change);
+      setLink(route, { index: spec.index ?? linkIndex(route, ifName)!, name: ifName }, change);
     } catch (error) {
       undoAfter(error, () => tapKind.remove(spec, host));
       const text = `failed to set up tap ${ifName}: ${(error as Error).message}`;
       throw new CniError(INTERNAL, text, whyUnusableMac(mac), { cause: error });
     }
   },
-  remove({ ifName }, host) {
+  remove({ ifName, index, mac }, host) {
     if (host.container === undefined) return;
     const { route, inside } = host.container;
-    // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
-    if (getLink(route, ifName)?.kind !== "tun") return;
-    removeLink(route, ifName, inside);
+    const taps = listLinks(route).filter(({ kind }) => kind === LINK_KIND);
+    const own = index === undefined
+      // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
+      ? taps.find(({ name }) => name === ifName) ?? taps.find((link) => mac !== "" && link.mac === mac)
+      : taps.find((link) => link.index === index);
+    if (own !== undefined) removeLinkAt(route, own, { inside });
+    else if (index !== undefined) {
+      // Few containers hide it.
+      const { removeHidden } = require("../shared/hidden-link.ts") as typeof import("../shared/hidden-link.ts");
+      removeHidden({ resource: "tap", ifName, kind: LINK_KIND, index, mac, master: undefined }, host);
+    }
   },
   verify(spec, host) {
     const { ifName, mtu, bridge } = spec;
     const link = getLink(host.container!.route, ifName);
     if (link === undefined) return [`Cannot find container link ${ifName}`];
-    if (link.kind !== "tun") return [`container interface ${ifName} is a ${link.kind ?? "physical link"}, not a tap`];
+    if (link.kind !== LINK_KIND) {
+      return [`container interface ${ifName} is a ${link.kind ?? "physical link"}, not a tap`];
+    }
     const differences: string[] = [];
     const current: TapSettings = link.kindData === undefined ? spec : tunSettings(link.kindData);
     for (const key of ["multiQueue", "owner", "group"] as const) {
@@ -78,7 +92,7 @@ export const tapKind: ResourceKind<TapSpec> = {
   },
   repair(spec, host) {
     const link = getLink(host.container!.route, spec.ifName);
-    if (link?.kind !== "tun") throw new Error(`there is no tap ${spec.ifName} any more`);
+    if (link?.kind !== LINK_KIND) throw new Error(`there is no tap ${spec.ifName} any more`);
     setLink(host.container!.route, link, {
       address: parseMac(spec.mac),
       mtu: spec.mtu,

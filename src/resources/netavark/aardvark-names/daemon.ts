@@ -16,7 +16,8 @@ import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { AardvarkDaemon } from "./spec.ts";
 
-const NAME = "aardvark-dns", COMM_LENGTH = 15;
+export const NAME = "aardvark-dns";
+const COMM_LENGTH = 15;
 /** The limit for a process that hangs; aardvark-dns ends within milliseconds. */
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
@@ -26,25 +27,30 @@ function withDaemon<T>(daemon: AardvarkDaemon, deadline: number, work: (found: O
   leaveBeforeWaiting(NAME);
   const found = findDaemon(daemon, deadline);
   try {
+    if (found !== undefined && found.pid !== writtenPid(daemon)) {
+      writeFile(`${daemon.directory}/${PID_FILE}`, String(found.pid));
+    }
     return work(found);
   } finally {
     found?.close();
   }
 }
 
-/** A torn file, or one from before a crash, is not trusted: its number may be another program's. */
-function findDaemon(daemon: AardvarkDaemon, deadline: number): OtherProcess | undefined {
-  const text = readTrustedState(`${daemon.directory}/${PID_FILE}`) ?? "";
-  const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
+export function findDaemon(daemon: AardvarkDaemon, deadline: number): OtherProcess | undefined {
+  const written = writtenPid(daemon);
   const known = written === undefined ? undefined : openDaemon(written, daemon, deadline);
   if (known !== undefined) return known;
   for (const name of listDirectory("/proc")) {
     const found = /^[0-9]+$/.test(name) ? openDaemon(Number(name), daemon, deadline) : undefined;
-    if (found === undefined) continue;
-    writeFile(`${daemon.directory}/${PID_FILE}`, name);
-    return found;
+    if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A torn file, or one from before a crash, is not trusted: its number may be another program's. */
+function writtenPid({ directory }: AardvarkDaemon): number | undefined {
+  const text = readTrustedState(`${directory}/${PID_FILE}`) ?? "";
+  return /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
 }
 
 /**
@@ -196,7 +202,7 @@ export function reloadOrStart(daemon: AardvarkDaemon, wasIdle: boolean): void {
 }
 
 /** Whether it is in this thread's network namespace; true also when it has ended. */
-function isHere({ pid }: OtherProcess): boolean {
+export function isHere({ pid }: OtherProcess): boolean {
   try {
     return isSame(`/proc/${pid}/ns/net`, "/proc/thread-self/ns/net");
   } catch (error) {

@@ -59,10 +59,15 @@ export function isSpare(bridge: string, host: Host): boolean {
   return link === undefined || !hasPorts(host.route, link);
 }
 
-/** As netavark does: only where it differs, because a /proc/sys without write access may be right already. */
-export function ensureSysctl(key: string, value: string): void {
+/**
+ * As netavark does: only where it differs, because a /proc/sys without write access may be right already. Returns whether
+ * it did.
+ */
+export function ensureSysctl(key: string, value: string): boolean {
   try {
-    if (readSysctl(key) !== value) writeSysctl(key, value);
+    if (readSysctl(key) === value) return false;
+    writeSysctl(key, value);
+    return true;
   } catch (error) {
     throw new Error(`set sysctl ${key}: ${systemText(error)}`, { cause: error });
   }

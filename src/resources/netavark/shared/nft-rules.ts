@@ -14,6 +14,7 @@ import {
   from,
   inputLink,
   invalid,
+  memberLink,
   multicast4,
   multicast6,
   notTo,
@@ -50,7 +51,13 @@ import {
   sourceNatTo,
 } from "../../../ffi/netlink/nftables/action.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
-import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
+import {
+  addMap,
+  ipv4AndPort,
+  ipv6AndPort,
+  linkNameOf,
+  protocolAndPortKey,
+} from "../../../ffi/netlink/nftables/set.ts";
 import {
   NF_INET_FORWARD,
   NF_INET_LOCAL_IN,
@@ -58,7 +65,6 @@ import {
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../../ffi/libc.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
 import { DNS_PORT } from "./dns-port.ts";
@@ -93,6 +99,12 @@ export interface NetworkRulesSpec {
   outbound6?: string;
 }
 
+/** The network, and what is found of its bridge. */
+export interface FoundNetwork extends NetworkRulesSpec {
+  /** Rules see the VRF as the link that a packet came by. */
+  isInVrf: boolean;
+}
+
 /** `subnet` as configured: the names of chains come from it. */
 export interface RuledSubnet {
   subnet: string;
@@ -109,7 +121,6 @@ export interface PlacedRule {
 const PUBLISHED_MARK = 0x1000;
 /** Packets whose replies would bypass this host, unless they are masqueraded. */
 const MASQUERADE_MARK = 0x2000;
-const LINK_NAME_BYTES = 16;
 
 /** Stands for `{ tcp, udp }`: `writeRule` puts a set in its place. */
 export const tcpOrUdp = isInRuleSet();
@@ -162,23 +173,27 @@ export function addNetworkChains({ networkId, subnets }: NetworkRulesSpec): NftM
 }
 
 /** In the order of the chains. An internal network has only rules for DNS. */
-export function networkRules(spec: NetworkRulesSpec): PlacedRule[] {
-  const { bridge, subnets, isInternal } = spec;
+export function networkRules(network: FoundNetwork): PlacedRule[] {
+  const { subnets, isInternal } = network;
   const rules: PlacedRule[] = [];
-  if (!isInternal) rules.push(...isolationRules(bridge, spec.isolation));
+  if (!isInternal) rules.push(...isolationRules(network));
   for (const each of subnets) {
-    rules.push(...dnsRules(spec, each));
-    if (!isInternal) rules.push(...subnetRules(spec, each));
+    rules.push(...dnsRules(network, each));
+    if (!isInternal) rules.push(...subnetRules(network, each));
   }
   return rules;
 }
 
-function isolationRules(bridge: string, isolation: NetworkRulesSpec["isolation"]): PlacedRule[] {
-  const out = [outputLink, equals(linkName(bridge)), drop];
+function isolationRules({ bridge, isolation, isInVrf }: FoundNetwork): PlacedRule[] {
+  const out = [outputLink, equals(linkNameOf(bridge)), drop];
   if (isolation === "never") return [{ chain: ISOLATION_3, expressions: out, isFirst: true }];
-  const leaving = [inputLink, equals(linkName(bridge)), outputLink, differs(linkName(bridge))];
   const next = isolation === "strict" ? ISOLATION_3 : ISOLATION_2;
-  return [{ chain: ISOLATION_1, expressions: [...leaving, jump(next)] }, { chain: ISOLATION_2, expressions: out }];
+  // netavark has the first of them alone.
+  const leaving = [inputLink, ...isInVrf ? [memberLink] : []].map((input) => ({
+    chain: ISOLATION_1,
+    expressions: [input, equals(linkNameOf(bridge)), outputLink, differs(linkNameOf(bridge)), jump(next)],
+  }));
+  return [...leaving, { chain: ISOLATION_2, expressions: out }];
 }
 
 function subnetRules({ networkId, outbound4, outbound6 }: NetworkRulesSpec, { subnet }: RuledSubnet): PlacedRule[] {
@@ -256,12 +271,6 @@ export function toPort(protocol: Protocol, port: number): Expression[] {
 /** `meta l4proto { tcp, udp } th dport …` */
 function toPortOfBoth(port: number): Expression[] {
   return [transportProtocol, tcpOrUdp, destinationPort, equals(portBytes(port))];
-}
-
-export function linkName(name: string): Uint8Array {
-  const padded = new Uint8Array(LINK_NAME_BYTES);
-  padded.set(utf8(name));
-  return padded;
 }
 
 function prefixOf(subnet: string): Prefix {

@@ -33,7 +33,8 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     // The rules of attachments made by firewalld, or before there were ledgers, do not show in the chains.
     if (host.recordedByOthers(KIND, spec).length === 0) iptables().removeChains(host, spec, made);
   },
-  ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables.firewall) : undefined,
+  ownTable: ({ backend, ingress }) =>
+    backend === "nftables" || ingress?.isKnownToAll ? nameOf(ownTables.firewall) : undefined,
   retire: ({ isDryRun, before }, _specs, host) =>
     before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
       .filter(({ link }) => iptables().removeIsolation(link!, host, isDryRun))
@@ -56,7 +57,9 @@ export function obstacleTo(backend: FirewallBackend, ingressPolicy: string, host
     addresses: ["192.0.2.1"],
     adminChain: "CNI-ADMIN",
     zone: "",
-    ingress: ingressPolicy === "" || ingressPolicy === "open" ? undefined : { policy: "isolated", bridge: "br0" },
+    ingress: ingressPolicy === "" || ingressPolicy === "open"
+      ? undefined
+      : { policy: "isolated", bridge: "br0", isKnownToAll: true },
   };
   return backends.obstacle(example, host);
 }

@@ -1,5 +1,6 @@
 /** Containers' addresses as sources of a zone of firewalld. An ingress policy is kept by iptables beside it. */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import type { Host } from "../../../contract/host.ts";
 import { whyNotRunning, withZone, type Zone } from "../../../firewalld/client.ts";
 import type { Backend } from "../shared/backend.ts";
@@ -33,6 +34,14 @@ function isAsked({ backend }: FirewallSpec): boolean {
   return backend === "firewalld" || whyNotRunning() === undefined;
 }
 
+function removeSources(spec: FirewallSpec, host: Host): void {
+  if (!isAsked(spec)) return;
+  const isClaimed = claimedAddresses(spec, host);
+  forEachAddress(spec, (zone, address) => {
+    if (!isClaimed(address)) zone.removeSource(sourceOf(address));
+  });
+}
+
 export const backend: Backend<FirewallSpec, MadeChains> = {
   inSteps: true,
   judge(spec) {
@@ -59,12 +68,8 @@ export const backend: Backend<FirewallSpec, MadeChains> = {
     });
     return [...reached ? differences : [UNREACHABLE], ...isolation.verify(spec, host)];
   },
-  remove(spec, host) {
-    if (!isAsked(spec)) return;
-    const isClaimed = claimedAddresses(spec, host);
-    forEachAddress(spec, (zone, address) => {
-      if (!isClaimed(address)) zone.removeSource(sourceOf(address));
-    });
+  remove(spec, host, isRestated) {
+    attemptAll([() => removeSources(spec, host), () => isolation.remove(spec, host, isRestated)]);
   },
-  obstacle: (spec, host) => whyNotRunning() ?? isolation.obstacle?.(spec, host),
+  obstacle: (spec, host) => whyNotRunning() ?? isolation.obstacle(spec, host),
 };

@@ -1,12 +1,12 @@
 /**
- * The rules of the reference plugin in the table filter, for each family that has addresses:
+ * The rules of the reference plugin in the table filter, for each family in which the container has addresses:
  *
  *     -A FORWARD -m comment --comment "CNI firewall plugin rules" -j CNI-FORWARD_CHAIN
  *     -A CNI-FORWARD_CHAIN -m comment --comment "CNI firewall plugin admin overrides" -j CNI-ADMIN
  *     -A CNI-FORWARD_CHAIN -d 10.88.0.5/32 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
  *     -A CNI-FORWARD_CHAIN -s 10.88.0.5/32 -j ACCEPT
  *
- * and with an ingress policy, before the others because it comes last:
+ * and with an ingress policy, in both families, before the others because it comes last:
  *
  *     -A FORWARD -m comment --comment "…" -j CNI-ISOLATION-STAGE-1
  *     -A CNI-ISOLATION-STAGE-1 -i br0 -o br0 -m comment --comment "…" -j DROP                       # isolated
@@ -15,7 +15,11 @@
  *     -A CNI-ISOLATION-STAGE-2 -o br0 -m comment --comment "…" -j DROP
  *     -A CNI-ISOLATION-STAGE-2 -m comment --comment "…" -j RETURN
  *
- * Rules for a bridge, and those that all containers share, stay as the reference plugin leaves them. The text of a rule for
+ * A container sends packets of a family in which it has no addresses, too. Links that another backend guards are not in
+ * these chains, so the link is guarded in our own table as well (`guard` in nftables.ts).
+ *
+ * Rules for a bridge, and those that all containers share, stay as the reference plugin leaves them; rules for a link that
+ * is the container's own go with it. The text of a rule for
  * an address does not name its owner. In nf_tables the owner is stored with the rule, where iptables does not show it; in
  * the older tables, and for rules that were restored from a file, the ledgers tell.
  */
@@ -23,6 +27,10 @@ import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptab
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import { isAmong, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
+import { isLegacyHost } from "../../../iptables/which-iptables.ts";
+import { readSysctl } from "../../../ffi/sysctl.ts";
+import { warn } from "../../../ffi/warn.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
@@ -39,8 +47,9 @@ import {
   STAGE_2,
 } from "./spec.ts";
 
-/** "isolation" is what an ingress policy needs: firewalld has no part in that. */
 type Part = "all" | "isolation";
+
+const guard = () => (require("./nftables.ts") as typeof import("./nftables.ts")).guard;
 
 const RULES = "CNI firewall plugin rules";
 const toForward: IptablesRule = { comment: RULES, target: { jump: FORWARD_CHAIN } };
@@ -58,7 +67,7 @@ function rulesOf(bytes: Uint8Array): IptablesRule[] {
 }
 
 /** In the order they are written. */
-function isolationOf({ policy, bridge }: Ingress): SharedRule[] {
+function isolationOf({ policy, bridge }: Pick<Ingress, "policy" | "bridge">, owner?: string): SharedRule[] {
   const anyPolicy = `${RULES} (ingressPolicy: same-bridge|isolated)`, comment = `${RULES} (ingressPolicy: ${policy})`;
   const into: Pick<IptablesRule, "outLink"> = { outLink: { name: bridge } };
   const from: Pick<IptablesRule, "inLink"> = { inLink: { name: bridge } };
@@ -70,20 +79,27 @@ function isolationOf({ policy, bridge }: Ingress): SharedRule[] {
   };
   return [
     { chain: "FORWARD", rule: { comment: anyPolicy, target: { jump: STAGE_1 } }, first: true },
-    { chain: STAGE_1, rule: elsewhere, first: true },
+    { chain: STAGE_1, rule: elsewhere, first: true, owner },
     ...policy === "isolated"
-      ? [{ chain: STAGE_1, rule: { ...from, ...into, comment, target: "DROP" }, first: true } satisfies SharedRule]
+      ? [
+        {
+          chain: STAGE_1,
+          rule: { ...from, ...into, comment, target: "DROP" },
+          first: true,
+          owner,
+        } satisfies SharedRule,
+      ]
       : [],
     { chain: STAGE_1, rule: { comment: anyPolicy, target: "RETURN" } },
-    { chain: STAGE_2, rule: { ...into, comment: anyPolicy, target: "DROP" }, first: true },
+    { chain: STAGE_2, rule: { ...into, comment: anyPolicy, target: "DROP" }, first: true, owner },
     { chain: STAGE_2, rule: { comment: anyPolicy, target: "RETURN" } },
   ];
 }
 
-/** What all containers share. */
-function sharedOf({ adminChain, ingress }: FirewallSpec, part: Part): { chains: string[]; rules: SharedRule[] } {
-  const chains: string[] = [], rules: SharedRule[] = [];
-  if (part === "all") {
+/** What containers share, in all families or in one. */
+function sharedOf(spec: FirewallSpec, part: Part, family?: Family): { chains: string[]; rules: SharedRule[] } {
+  const { adminChain, ingress } = spec, chains: string[] = [], rules: SharedRule[] = [];
+  if (part === "all" && (family === undefined || addressesOf(spec, family).length > 0)) {
     chains.push(FORWARD_CHAIN, adminChain);
     rules.push(
       { chain: "FORWARD", rule: toForward, first: true },
@@ -92,7 +108,7 @@ function sharedOf({ adminChain, ingress }: FirewallSpec, part: Part): { chains: 
   }
   if (ingress !== undefined) {
     chains.push(STAGE_1, STAGE_2);
-    rules.push(...isolationOf(ingress));
+    rules.push(...isolationOf(ingress, ingress.isOwn && ownerComment(spec)));
   }
   return { chains, rules };
 }
@@ -113,13 +129,29 @@ function addressesOf({ addresses }: FirewallSpec, family: Family): Uint8Array[] 
   return found;
 }
 
+/** Those of its addresses, and with a policy those that the host can forward and has tools for. */
 function familiesOf(spec: FirewallSpec): Family[] {
-  return FAMILIES.filter((family) => addressesOf(spec, family).length > 0);
+  const isKeptInAll = spec.ingress?.isKnownToAll ?? false;
+  return FAMILIES.filter((family) => addressesOf(spec, family).length > 0 || isKeptInAll && isUsable(family));
+}
+
+/** A kernel without IPv6 has no such key. */
+function isForwardable(family: Family): boolean {
+  return family === 4 || readSysctl("net/ipv6/conf/all/forwarding") !== undefined;
+}
+
+function isUsable(family: Family): boolean {
+  if (!isForwardable(family)) return false;
+  if (!isLegacyHost()) return true;
+  const { whyNoTools } = require(
+    "../../../iptables/legacy-table.ts",
+  ) as typeof import("../../../iptables/legacy-table.ts");
+  return whyNoTools(family) === undefined;
 }
 
 /** Removes the chains that a failed ADD made, if nothing but shared rules is in them. */
 export function removeChains(host: Host, spec: FirewallSpec, made: MadeChains): void {
-  changeTable(host, "filter", familiesOf(spec), (table) => {
+  changeTable(host, "filter", FAMILIES.filter((family) => made[family] !== undefined), (table) => {
     const chains = (made[table.family] ?? []).filter((chain) => table.hasChain(chain));
     const { rules } = sharedOf(spec, spec.backend === "iptables" ? "all" : "isolation");
     const shared = rules.filter(({ chain }) => chain === "FORWARD" || chains.includes(chain));
@@ -133,7 +165,7 @@ export function removeChains(host: Host, spec: FirewallSpec, made: MadeChains): 
   });
 }
 
-/** Removes the rules for a bridge that goes, in either form; returns whether there were any. */
+/** Removes the rules for a link that goes, in either form; returns whether there were any. */
 export function removeIsolation(bridge: string, host: Host, isDryRun: boolean): boolean {
   const rules = (["isolated", "same-bridge"] as const).flatMap((policy) => isolationOf({ policy, bridge }))
     .filter(({ rule: { inLink, outLink } }) => inLink !== undefined || outLink !== undefined);
@@ -177,7 +209,7 @@ function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Part
   const table = readTable(host, "filter", family);
   const missing = (chain: string, rule: IptablesRule) =>
     differences.push(`expected ${toolOf(family)} rule -A ${chain} ${ruleText(rule)} not found`);
-  for (const { chain, rule } of sharedOf(spec, part).rules) {
+  for (const { chain, rule } of sharedOf(spec, part, family).rules) {
     if (!isAmong(rule, table.freeRules(chain, owner))) missing(chain, rule);
   }
   if (part === "isolation") return differences;
@@ -188,12 +220,14 @@ function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Part
   return differences;
 }
 
-function writing(part: Part): Pick<Backend<FirewallSpec, MadeChains>, "apply" | "verify" | "obstacle"> {
+function writing(part: Part): Required<Pick<Backend<FirewallSpec, MadeChains>, "apply" | "verify" | "obstacle">> {
   return {
     apply(spec, host, made = {}) {
-      const { chains, rules } = sharedOf(spec, part), owner = ownerComment(spec);
+      const owner = ownerComment(spec);
+      if (spec.ingress?.isKnownToAll) applyGuard(spec, host);
       const change = () =>
         changeTable(host, "filter", familiesOf(spec), (table) => {
+          const { chains, rules } = sharedOf(spec, part, table.family);
           const created = addShared(table, chains, rules, (chain) => table.freeRules(chain, owner));
           if (created.length > 0) made[table.family] = created;
           else delete made[table.family];
@@ -201,7 +235,10 @@ function writing(part: Part): Pick<Backend<FirewallSpec, MadeChains>, "apply" | 
         });
       return explainingEnoent("firewall by iptables", "xt_comment or xt_conntrack", '"backend": "nftables"', change);
     },
-    verify: (spec, host) => familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family, part)),
+    verify(spec, host) {
+      const differences = familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family, part));
+      return spec.ingress?.isKnownToAll ? [...differences, ...guard().verify(spec, host)] : differences;
+    },
     obstacle(spec, host) {
       const { obstacleToIptables } = require(
         "../shared/netfilter-obstacle.ts",
@@ -212,13 +249,34 @@ function writing(part: Part): Pick<Backend<FirewallSpec, MadeChains>, "apply" | 
   };
 }
 
-export const isolation = writing("isolation");
+function applyGuard(spec: FirewallSpec, host: Host): void {
+  if (guard().apply(spec, host) || familiesOf(spec).includes(6)) return;
+  if (isForwardable(6)) warn(`"ingressPolicy" is not kept for IPv6: there is neither ip6tables nor nf_tables`);
+}
+
+/** What an ingress policy needs: firewalld has no part in that. */
+export const isolation = {
+  ...writing("isolation"),
+  /** With `isRestated`, the backend nftables removes its part. */
+  remove(spec: FirewallSpec, host: Host, isRestated: boolean): void {
+    const { ingress } = spec;
+    attemptAll([
+      ...ingress?.isKnownToAll && !isRestated ? [() => guard().remove(spec, host)] : [],
+      ...ingress?.isOwn ? [() => void removeIsolation(ingress.bridge, host, false)] : [],
+    ]);
+  },
+};
 
 export const backend: Backend<FirewallSpec, MadeChains> = {
   ...writing("all"),
+  inSteps: true,
   remove(spec, host, isRestated) {
-    const isClaimed = claimedAddresses(spec, host), families = isRestated ? FAMILIES : familiesOf(spec);
-    changeEveryTable(netfilterOf(host), "filter", families, isRestated, (table) => removeOwn(table, spec, isClaimed));
+    const isClaimed = claimedAddresses(spec, host), socket = netfilterOf(host);
+    const families = isRestated ? FAMILIES : FAMILIES.filter((family) => addressesOf(spec, family).length > 0);
+    attemptAll([
+      () => changeEveryTable(socket, "filter", families, isRestated, (table) => removeOwn(table, spec, isClaimed)),
+      () => isolation.remove(spec, host, isRestated),
+    ]);
   },
   /** Only in nf_tables do rules say whose they are. */
   sweep(network, isValid, host) {
@@ -228,8 +286,10 @@ export const backend: Backend<FirewallSpec, MadeChains> = {
       "../../../iptables/nft-table.ts",
     ) as typeof import("../../../iptables/nft-table.ts");
     changeTable(socket, "filter", FAMILIES, (table) => {
-      for (const found of table.rules(FORWARD_CHAIN)) {
-        if (found.owner !== undefined && isLost(found.owner, network, isValid)) table.delete(found);
+      for (const chain of [FORWARD_CHAIN, STAGE_1, STAGE_2]) {
+        for (const found of table.rules(chain)) {
+          if (found.owner !== undefined && isLost(found.owner, network, isValid)) table.delete(found);
+        }
       }
     });
   },

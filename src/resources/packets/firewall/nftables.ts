@@ -8,6 +8,7 @@
  *       map addresses6 { type ipv6_addr : counter; }
  *       set guarded { type ifname; elements = { "br0" } }
  *       set within { type ifname . ifname; elements = { "br0" . "br0" } }
+ *       map members { type mark . mark : counter; elements = { 0x… . 0x… comment "id: …" : "on_br0" } }
  *       chain forward {
  *         type filter hook forward priority filter; policy accept;
  *         iifname @guarded oifname @guarded iifname . oifname != @within drop
@@ -17,14 +18,17 @@
  *       }
  *     }
  *
- * A bridge with an ingress policy is in `guarded`: no packet goes from it to another guarded bridge. With the policy
- * same-bridge it is in `within` as well: packets that stay on it pass. Where two networks give one bridge different
+ * The link of a container with an ingress policy is in `guarded`: no packet goes from it to another guarded link. With the
+ * policy same-bridge it is in `within` as well: packets that stay on it pass. Where two networks give one bridge different
  * policies, isolated applies until the bridge's last container is removed.
+ *
+ * So that links of all backends are kept apart, `guard` puts those of the others here, too: the container is in `members`,
+ * as is one of ours that has no addresses. No rule looks there. Tables of older releases do not have that map.
  *
  * Accepting here does not override a drop in another program's table: the kernel asks every table.
  */
 import { type Chain, createCounter } from "../../../ffi/netlink/nftables/table.ts";
-import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
+import { commitUnchanged, hasNfTables } from "../../../ffi/netlink/nftables/batch.ts";
 import { countIn, equals, isIn, isNotIn } from "../../../ffi/netlink/nftables/compare.ts";
 import {
   destinationAddress,
@@ -39,21 +43,26 @@ import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import { accept, drop } from "../../../ffi/netlink/nftables/action.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
+  addCounterMap,
   createElement,
   delElement,
   getElement,
   ipv4Key,
   ipv6Key,
   linkNameKey,
+  linkNameOf,
   linkNamesKey,
+  linkNamesOf,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
-import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_FORWARD, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../../ffi/libc.ts";
 import { parseAddress } from "../../../net/address.ts";
+import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
-import { type FoundElement, type GroupPlace, ownTables } from "../shared/own-tables.ts";
+import { counterOn, linkOfCounter, memberIn, membersIn } from "../shared/link-members.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
+import { type GroupPlace, ownTables } from "../shared/own-tables.ts";
 import { OwnedTable } from "../shared/owned-table.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
 import type { FirewallSpec, MadeChains } from "./spec.ts";
@@ -64,8 +73,11 @@ const addresses4: NftSet = { table, name: "addresses4" };
 const addresses6: NftSet = { table, name: "addresses6" };
 const guarded: NftSet = { table, name: "guarded" };
 const within: NftSet = { table, name: "within" };
+const members = membersIn(table);
+/** The key in `within`. */
+const stayingOn = (link: string) => linkNamesOf(link, link);
 /** The counter of containers without an ingress policy; those with one count for their bridge. */
-const NO_POLICY = "open", ON_BRIDGE = "on_";
+const NO_POLICY = "open";
 
 function acceptFor(family: number, addressLength: number, map: NftSet): Expression[][] {
   const ofFamily = [protocolFamily, equals(new Uint8Array([family]))];
@@ -102,97 +114,131 @@ const owned = new OwnedTable({
     { set: addresses6, key: ipv6Key, holds: "counters" },
     { set: guarded, key: linkNameKey, holds: "keys" },
     { set: within, key: linkNamesKey, holds: "keys" },
+    { ...members, mayBeMissing: true },
   ],
   groups: {
     elements(counter) {
-      if (!counter.startsWith(ON_BRIDGE)) return [];
-      const bridge = counter.slice(ON_BRIDGE.length);
-      return [{ set: guarded, key: linkKey(bridge) }, { set: within, key: linksKey(bridge) }];
+      const bridge = linkOfCounter(counter);
+      if (bridge === undefined) return [];
+      return [{ set: guarded, key: linkNameOf(bridge) }, { set: within, key: stayingOn(bridge) }];
     },
   },
 });
 
 function counterOf({ ingress }: FirewallSpec): string {
-  return ingress === undefined ? NO_POLICY : `${ON_BRIDGE}${ingress.bridge}`;
+  return ingress === undefined ? NO_POLICY : counterOn(ingress.bridge);
 }
 
-function linkKey(name: string): Uint8Array {
-  const key = new Uint8Array(16);
-  key.set(utf8(name));
-  return key;
+interface Place extends GroupPlace {
+  /** For messages. */
+  what: string;
 }
 
-function linksKey(name: string): Uint8Array {
-  const key = new Uint8Array(32);
-  key.set(utf8(name));
-  key.set(utf8(name), 16);
-  return key;
+function memberPlace(spec: FirewallSpec): Place {
+  return { ...memberIn(table, spec), what: "the container" };
 }
 
-function placesOf({ addresses }: FirewallSpec): (GroupPlace & { address: string })[] {
-  const places: ReturnType<typeof placesOf> = [];
-  for (const address of addresses) {
-    const key = parseAddress(address);
-    if (key !== undefined) places.push({ set: key.length === 4 ? addresses4 : addresses6, key, address });
+function placesOf(spec: FirewallSpec): Place[] {
+  const places: Place[] = [];
+  for (const what of spec.addresses) {
+    const key = parseAddress(what);
+    if (key !== undefined) places.push({ set: key.length === 4 ? addresses4 : addresses6, key, what });
   }
-  return places;
+  return places.length === 0 && spec.ingress !== undefined ? [memberPlace(spec)] : places;
 }
 
-/** Makes the counter with its bridge's elements, or mends what is there. */
+/** Makes the counter with its link's elements, or mends what is there. */
 function planGroup(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
   const counter = counterOf(spec), { ingress } = spec, messages: NftMessage[] = [];
   if (owned.counterUse(socket, counter) === undefined) {
     if (!owned.exists(socket)) messages.push(...owned.frame());
     messages.push(createCounter(table, counter));
     if (ingress === undefined) return messages;
-    messages.push(createElement(guarded, { key: linkKey(ingress.bridge), comment: "" }));
+    messages.push(createElement(guarded, { key: linkNameOf(ingress.bridge), comment: "" }));
     if (ingress.policy === "same-bridge") {
-      messages.push(createElement(within, { key: linksKey(ingress.bridge), comment: "" }));
+      messages.push(createElement(within, { key: stayingOn(ingress.bridge), comment: "" }));
     }
     return messages;
   }
-  if (ingress?.policy === "isolated" && getElement(socket, within, linksKey(ingress.bridge)) !== undefined) {
-    messages.push(delElement(within, linksKey(ingress.bridge)));
+  if (ingress !== undefined && getElement(socket, guarded, linkNameOf(ingress.bridge)) === undefined) {
+    messages.push(createElement(guarded, { key: linkNameOf(ingress.bridge), comment: "" }));
+  }
+  if (
+    ingress?.policy === "isolated" &&
+    getElement(socket, within, stayingOn(ingress.bridge)) !== undefined
+  ) {
+    messages.push(delElement(within, stayingOn(ingress.bridge)));
   }
   return [...messages, ...owned.mend(socket)];
 }
 
-function planApply(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
-  const comment = ownerComment(spec), counter = counterOf(spec);
-  const group = planGroup(socket, spec), before: FoundElement[] = [], elements: NftMessage[] = [];
-  for (const { set, key } of placesOf(spec)) {
-    const found = getElement(socket, set, key);
-    if (found?.comment === comment && found.counter === counter) continue;
-    if (found !== undefined) before.push({ ...found, set });
-    elements.push(createElement(set, { key, comment, counter }));
+function planApply(socket: NetlinkSocket, spec: FirewallSpec, places: readonly Place[]): NftMessage[] {
+  const hasMember = places.some(({ set }) => set.name === members.set.name);
+  return [
+    ...planGroup(socket, spec),
+    ...hasMember ? [addCounterMap(members.set, members.key)] : [],
+    ...owned.move(socket, places, { comment: ownerComment(spec), counter: counterOf(spec) }),
+  ];
+}
+
+function verifyPlaces(spec: FirewallSpec, netfilter: NetlinkSocket, places: readonly Place[]): string[] {
+  const comment = ownerComment(spec), counter = counterOf(spec), { ingress } = spec;
+  const differences: string[] = [];
+  for (const { set, key, what } of places) {
+    const where = `${what} in map ${set.name} of table ${owned.name}`;
+    differences.push(...owned.verifyElement(netfilter, set, { key, comment, counter }, where));
   }
-  const unused = owned.unusedWithout(socket, before).filter((one) => one !== counter);
-  return [...group, ...owned.planGroups(socket, before, unused), ...elements];
+  if (ingress !== undefined && getElement(netfilter, guarded, linkNameOf(ingress.bridge)) === undefined) {
+    differences.push(`${ingress.bridge} in set guarded of table ${owned.name} is missing`);
+  }
+  if (
+    ingress?.policy === "isolated" &&
+    getElement(netfilter, within, stayingOn(ingress.bridge)) !== undefined
+  ) {
+    differences.push(`${ingress.bridge} is in set within of table ${owned.name}`);
+  }
+  return [...differences, ...owned.verifyRules(netfilter)];
+}
+
+function obstacle(spec: FirewallSpec, host: Host, places: readonly Place[]): string | undefined {
+  const { obstacleToNftables } = require(
+    "../shared/netfilter-obstacle.ts",
+  ) as typeof import("../shared/netfilter-obstacle.ts");
+  return obstacleToNftables(host, table, (socket) => planApply(socket, spec, places));
 }
 
 export const backend: Backend<FirewallSpec, MadeChains> = {
   onlyNfTables: true,
-  apply: (spec, { netfilter }) => commitUnchanged(netfilter, () => planApply(netfilter, spec)),
-  verify(spec, { netfilter }) {
-    const comment = ownerComment(spec), counter = counterOf(spec), { ingress } = spec;
-    const differences: string[] = [];
-    for (const { set, key, address } of placesOf(spec)) {
-      const what = `${address} in map ${set.name} of table ${owned.name}`;
-      differences.push(...owned.verifyElement(netfilter, set, { key, comment, counter }, what));
+  apply: (spec, { netfilter }) => commitUnchanged(netfilter, () => planApply(netfilter, spec, placesOf(spec))),
+  verify: (spec, { netfilter }) => verifyPlaces(spec, netfilter, placesOf(spec)),
+  ...owned.removal(placesOf, () => [addresses4, addresses6, members.set]),
+  obstacle: (spec, host) => obstacle(spec, host, placesOf(spec)),
+};
+
+/**
+ * For other backends: the container's link is guarded here as well. Where the kernel cannot have the table, nobody else can
+ * have written a link there.
+ */
+export const guard = {
+  /** Returns false where the kernel cannot. */
+  apply(spec: FirewallSpec, host: Host): boolean {
+    const socket = netfilterOf(host), places = [memberPlace(spec)];
+    if (socket === undefined) return false;
+    try {
+      return commitUnchanged(socket, () => planApply(socket, spec, places));
+    } catch (error) {
+      if (!isNetlinkError(error) || obstacle(spec, host, places) === undefined) throw error;
+      return false;
     }
-    if (ingress !== undefined && getElement(netfilter, guarded, linkKey(ingress.bridge)) === undefined) {
-      differences.push(`${ingress.bridge} in set guarded of table ${owned.name} is missing`);
-    }
-    if (ingress?.policy === "isolated" && getElement(netfilter, within, linksKey(ingress.bridge)) !== undefined) {
-      differences.push(`${ingress.bridge} is in set within of table ${owned.name}`);
-    }
-    return [...differences, ...owned.verifyRules(netfilter)];
   },
-  ...owned.removal(placesOf, () => [addresses4, addresses6]),
-  obstacle(spec, host) {
-    const { obstacleToNftables } = require(
-      "../shared/netfilter-obstacle.ts",
-    ) as typeof import("../shared/netfilter-obstacle.ts");
-    return obstacleToNftables(host, table, (socket) => planApply(socket, spec));
+  verify(spec: FirewallSpec, host: Host): string[] {
+    const socket = netfilterOf(host), places = [memberPlace(spec)];
+    if (socket === undefined || !hasNfTables(socket)) return [];
+    const differences = verifyPlaces(spec, socket, places);
+    return differences.length > 0 && obstacle(spec, host, places) !== undefined ? [] : differences;
+  },
+  remove(spec: FirewallSpec, host: Host): void {
+    const socket = netfilterOf(host);
+    if (socket !== undefined) owned.remove(socket, () => owned.find(socket, [memberPlace(spec)], ownerComment(spec)));
   },
 };

@@ -6,9 +6,16 @@
  *     -A CNI-HOSTPORT-MASQ -m mark --mark 0x2000/0x2000 -j MASQUERADE
  *     -A CNI-HOSTPORT-SETMARK -m comment --comment "CNI portfwd masquerade mark" -j MARK --set-xmark 0x2000/0x2000
  *     -A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"N\" id: \"C\"" -m multiport --dports 8080,… -j CNI-DN-…
+ *     -A CNI-DN-… -s 10.88.0.0/16 -d 127.0.0.1/32 -p tcp -m tcp --dport 8080 -j CNI-HOSTPORT-SETMARK
+ *     -A CNI-DN-… -s 127.0.0.1/32 -d 127.0.0.1/32 -p tcp -m tcp --dport 8080 -j CNI-HOSTPORT-SETMARK
+ *     -A CNI-DN-… -d 127.0.0.1/32 -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.88.0.5:80
+ *     -A CNI-DN-… -d 127.0.0.0/8 -p tcp -m tcp --dport 8080 -j RETURN
  *     -A CNI-DN-… -s 10.88.0.0/16 -p tcp -m tcp --dport 8080 -j CNI-HOSTPORT-SETMARK
  *     -A CNI-DN-… -s 127.0.0.1/32 -p tcp -m tcp --dport 8080 -j CNI-HOSTPORT-SETMARK
  *     -A CNI-DN-… -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.88.0.5:80
+ *
+ * The first four are not the reference plugin's: of 127.0.0.0/8, mappings of all addresses take 127.0.0.1 alone. The host's
+ * own services have the others, such as its resolver at 127.0.0.53. For IPv6 there is a RETURN for ::1 in their place.
  *
  * The chains that all containers share stay, as the reference plugin leaves them. The container's chain is not named after
  * the interface: a container attached twice to one network has one chain. The owner of a rule is stored with it where
@@ -42,7 +49,17 @@ import {
 } from "../shared/iptables-chains.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
-import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
+import {
+  addressOf,
+  appliesTo,
+  type Conditions,
+  hostAddress,
+  isAllowed,
+  isAmongAll,
+  LOOPBACK_6,
+  type PortMapping,
+  type PortMappingsSpec,
+} from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
 export const CHAIN = "CNI-DN-";
@@ -65,6 +82,8 @@ function commentOf(spec: Named): string {
 const toLocal: IptablesRule = { toLocal: true, target: { jump: DNAT } };
 const toMasquerade: IptablesRule = { comment: "CNI portfwd requiring masquerade", target: { jump: MASQ } };
 const localhost: Prefix = { bytes: new Uint8Array([127, 0, 0, 1]), bits: 32 };
+const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
+const loopback6: Prefix = { bytes: LOOPBACK_6, bits: 128 };
 
 function sharedOf({ masquerade, setMarkChain, markBit }: PortMappingsSpec): SharedRule[] {
   const lookup = [{ chain: "PREROUTING", rule: toLocal }, { chain: "OUTPUT", rule: toLocal }];
@@ -81,25 +100,47 @@ function sharedOf({ masquerade, setMarkChain, markBit }: PortMappingsSpec): Shar
 
 /** The rules in the container's chain. */
 function rulesOf(spec: PortMappingsSpec, family: Family): IptablesRule[] {
-  const { masquerade, setMarkChain = SETMARK } = spec, { bytes, bits } = addressOf(spec, family)!;
-  const rules: IptablesRule[] = [];
+  const ofOthers: IptablesRule[] = [], rules: IptablesRule[] = [];
   for (const mapping of spec.mappings) {
     if (!appliesTo(spec, mapping, family)) continue;
-    const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
-    const match: Omit<IptablesRule, "target"> = {
-      protocol,
-      destinationPort: hostPort,
-      destination: at && { prefix: { bytes: at, bits: at.length * 8 } },
-    };
-    const mark = (source?: Prefix) =>
-      rules.push({ ...match, source: source && { prefix: source }, target: { jump: setMarkChain } });
-    if (masquerade === "all") mark();
-    if (masquerade === "own") {
-      mark({ bytes, bits });
-      if (family === 4) mark(localhost);
+    const at = hostAddress(mapping);
+    if (at !== undefined) {
+      const own = mappingRules(spec, mapping, family, { bytes: at, bits: at.length * 8 });
+      (spec.sparesLoopback && !isAmongAll(at) ? ofOthers : rules).push(...own);
+      continue;
     }
-    rules.push({ ...match, target: { dnat: { address: bytes, port: containerPort } } });
+    if (spec.sparesLoopback) {
+      const { protocol, hostPort: destinationPort } = mapping, prefix = family === 4 ? loopback : loopback6;
+      if (family === 4) rules.push(...mappingRules(spec, mapping, family, localhost));
+      rules.push({ protocol, destinationPort, destination: { prefix }, target: "RETURN" });
+    }
+    rules.push(...mappingRules(spec, mapping, family, undefined));
   }
+  // Behind the RETURN of the same port, nobody would meet them.
+  return [...ofOthers, ...rules];
+}
+
+function mappingRules(
+  spec: PortMappingsSpec,
+  { protocol, hostPort, containerPort }: PortMapping,
+  family: Family,
+  destination: Prefix | undefined,
+): IptablesRule[] {
+  const { masquerade, setMarkChain = SETMARK } = spec, { bytes, bits } = addressOf(spec, family)!;
+  const rules: IptablesRule[] = [];
+  const match: Omit<IptablesRule, "target"> = {
+    protocol,
+    destinationPort: hostPort,
+    destination: destination && { prefix: destination },
+  };
+  const mark = (source?: Prefix) =>
+    rules.push({ ...match, source: source && { prefix: source }, target: { jump: setMarkChain } });
+  if (masquerade === "all") mark();
+  if (masquerade === "own") {
+    mark({ bytes, bits });
+    if (family === 4) mark(localhost);
+  }
+  rules.push({ ...match, target: { dnat: { address: bytes, port: containerPort } } });
   return rules;
 }
 

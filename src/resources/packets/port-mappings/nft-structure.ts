@@ -11,7 +11,7 @@ import {
 import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
 import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
 import { destinationNat, jump, masquerade } from "../../../ffi/netlink/nftables/action.ts";
-import { countIn, countsIn, looksInto, valueIn } from "../../../ffi/netlink/nftables/compare.ts";
+import { countIn, countsIn, differs, looksInto, outside, valueIn } from "../../../ffi/netlink/nftables/compare.ts";
 import {
   type Element,
   getElement,
@@ -31,7 +31,7 @@ import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import type { Family } from "../../../iptables/rule.ts";
 import { type Group, ownTables } from "../shared/own-tables.ts";
 import { OwnedTable } from "../shared/owned-table.ts";
-import { addressOf, type PortMappingsSpec } from "./spec.ts";
+import { addressOf, LOOPBACK_6, type PortMappingsSpec } from "./spec.ts";
 import { conditionExpressions } from "./conditions.ts";
 import { inScope, KINDS, overlaps, OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT, type Scope } from "./nft-elements.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
@@ -72,14 +72,21 @@ export function sourcesOf(spec: PortMappingsSpec, family: Family): Source[] {
   return sources;
 }
 
-function scopeRules(scope: Scope): Expression[][] {
+/** Leaves the host's own services what is theirs; the kernel takes 127.0.0.0 for no address of the host. */
+const sparing = {
+  4: [destinationAddress(4), outside(new Uint8Array([127, 0, 0, 2]), new Uint8Array([127, 255, 255, 255]))],
+  16: [destinationAddress(16), differs(LOOPBACK_6)],
+};
+
+/** In an older build mappings of all addresses took all of the loopback's. */
+function scopeRules(scope: Scope, spared: readonly Expression[]): Expression[][] {
   const { size, conditions } = scope;
   const rule = (kind: string, withAddress: boolean, withPort: boolean): Expression[] => {
     const words = withAddress ? size / 4 : 0;
     return [
       ...ofFamily(size),
       ...conditions === undefined ? [] : conditionExpressions(conditions),
-      ...withAddress ? [destinationAddress(size)] : [],
+      ...withAddress ? [destinationAddress(size)] : spared,
       transportProtocolInto(registerAt(words)),
       destinationPortInto(registerAt(words + 1)),
       valueIn(inScope(kind, scope)),
@@ -146,7 +153,8 @@ export function scopeGroup(scope: Scope): Group {
     ],
     rules: {
       chain: mapped,
-      rules: scopeRules(scope),
+      rules: scopeRules(scope, sparing[scope.size]),
+      earlier: scopeRules(scope, []),
       // Mappings with conditions come before those without.
       first: scope.conditions !== undefined,
       replaces: (rule) => looksInto(rule)?.endsWith(`_${scope.name}`) === true,

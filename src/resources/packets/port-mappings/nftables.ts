@@ -18,8 +18,9 @@
  *       chain mapped {
  *         dnat ip to ip daddr . meta l4proto . th dport map @ports_at_ipv4
  *         dnat ip to ip daddr . meta l4proto . th dport map @ranges_at_ipv4
- *         meta nfproto ipv4 dnat ip to meta l4proto . th dport map @ports_ipv4
- *         meta nfproto ipv4 dnat ip to meta l4proto . th dport map @ranges_ipv4
+ *         ip daddr != 127.0.0.2-127.255.255.255 dnat ip to meta l4proto . th dport map @ports_ipv4
+ *         ip daddr != 127.0.0.2-127.255.255.255 dnat ip to meta l4proto . th dport map @ranges_ipv4
+ *         ip6 daddr != ::1 dnat ip6 to meta l4proto . th dport map @ports_ipv6      and as above
  *       }
  *       chain postrouting {
  *         type nat hook postrouting priority srcnat;
@@ -28,8 +29,9 @@
  *     }
  *
  * Only packets to this host itself are looked up (CVE-2025-67499), after the rules of other programs at the usual priority
- * (CVE-2019-9946). A mapping of one host address wins over one of all. Mappings with conditions have maps of their own,
- * which are looked up before the others.
+ * (CVE-2019-9946). A mapping of one host address wins over one of all. All addresses are neither ::1 nor those of
+ * 127.0.0.0/8 but 127.0.0.1: the host's own services have the others, such as its resolver at 127.0.0.53. Mappings with
+ * conditions have maps of their own, which are looked up before the others.
  *
  * A long run of ports that keep their number is one element of an interval map; a short run is not, because the kernel
  * copies such a map whenever it changes.
@@ -95,9 +97,9 @@ function partOf(spec: PortMappingsSpec, family: Family): Part | undefined {
 }
 
 function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
-  const comment = ownerComment(spec), owner = ownerKey(spec), isNew = !owned.exists(socket);
+  const comment = ownerComment(spec), owner = ownerKey(spec), found = owned.look(socket), isNew = found === "absent";
   const messages: NftMessage[] = [], present: Group[] = [];
-  let isAgain = false;
+  let isMended = found === "an older build's";
   /** Makes the group unless it is there. Returns whether it was. */
   const wasThere = (group: Group) => {
     const isThere = !isNew && owned.counterUse(socket, group.counter) !== undefined;
@@ -110,7 +112,7 @@ function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
     if (wasThere(scopeGroup(scope))) {
       messages.push(...planPlaces(new Contents(socket, places.length), places, spec));
       if (getElement(socket, owners, owner) === undefined) messages.push(createElement(owners, member));
-      else isAgain = true;
+      else isMended = true;
     } else {
       for (const { map, key, keyEnd, data } of places) {
         messages.push(createElement(mapOf(map), { key, keyEnd, data, comment }));
@@ -125,7 +127,7 @@ function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
     }
   }
   if (isNew && messages.length > 0) return [...owned.frame(), ...messages];
-  return isAgain ? [...messages, ...owned.mend(socket, present)] : messages;
+  return isMended ? [...messages, ...owned.mend(socket, present)] : messages;
 }
 
 /** Throws where a port is another owner's. Elements of this owner that are in the way are replaced. */
@@ -190,7 +192,8 @@ function taken({ map, key, mapping }: PortPlace, holder: Element): CniError {
 function listDescribed(socket: NetlinkSocket, spec: PortMappingsSpec): FoundElement[] {
   const owner = ownerComment(spec), held: FoundElement[] = [];
   if (!owned.exists(socket)) return held;
-  for (const { address, scope, places, sources } of partsOf(spec)) {
+  // An older build made elements for ::1, too.
+  for (const { address, scope, places, sources } of partsOf({ ...spec, sparesLoopback: undefined })) {
     const contents = new Contents(socket, places.length);
     for (const { map, key } of places) {
       const element = contents.at(map, key);

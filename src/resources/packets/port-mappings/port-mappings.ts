@@ -30,6 +30,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   unmade: undefined,
   ...backends.verbs,
   apply(spec, host) {
+    if (spec.addresses.length === 0) return;
     backends.apply(spec, host, () => portMappingsKind.remove(spec, host));
     forgetFlows(spec, host, "everybody");
   },
@@ -52,7 +53,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       `${hostPort}/${protocol} → ${containerPort}`
     );
     const more = mappings.length > 3 ? `, and ${mappings.length - 3} more` : "";
-    return `port ${ports.join(", ")}${more} of ${addresses.join(" and ")} by ${backend}`;
+    return `port ${ports.join(", ")}${more} of ${addresses.join(" and ") || "no address"} by ${backend}`;
   },
 };
 

@@ -1,8 +1,8 @@
 /** What port mappings are, and what of them is for which address family. Pure. */
-import type { PortClaim, PortClaimant } from "../../../contract/host-ports.ts";
+import type { PortClaim, PortClaimant, UnreachedPort } from "../../../contract/host-ports.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { FAMILIES, type Family, type LinkMatch, type Mark, type Protocol } from "../../../iptables/rule.ts";
-import { parseAddress, parsePrefix } from "../../../net/address.ts";
+import { isSameBytes, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { NatBackend } from "../shared/nat-backend.ts";
 
 export interface PortMapping {
@@ -42,6 +42,11 @@ export interface PortMappingsSpec extends Owner {
   markBit: number;
   setMarkChain?: string;
   conditions?: { 4?: Conditions; 6?: Conditions };
+  /**
+   * Mappings of all addresses take 127.0.0.1 of the host's loopback addresses, and ::1 is in no rule. For the rules that are
+   * there: those of the reference plugin and of older builds take all of them.
+   */
+  sparesLoopback?: true;
 }
 
 /** The container's address of the family, which mappings lead to. */
@@ -57,9 +62,17 @@ export function addressOf(
 }
 
 /** Whether it is one of the family's mappings. */
-export function appliesTo({ conditions }: PortMappingsSpec, mapping: PortMapping, family: Family): boolean {
-  return isAllowed(conditions?.[family], mapping) &&
-    (mapping.hostIp === undefined || parseAddress(mapping.hostIp)!.length === (family === 4 ? 4 : 16));
+export function appliesTo(
+  { conditions, sparesLoopback }: PortMappingsSpec,
+  mapping: PortMapping,
+  family: Family,
+): boolean {
+  return isAllowed(conditions?.[family], mapping) && isForFamily(mapping, family) &&
+    !(sparesLoopback && isLoopback6(hostAddress(mapping)));
+}
+
+function isForFamily({ hostIp }: PortMapping, family: Family): boolean {
+  return hostIp === undefined || parseAddress(hostIp)!.length === (family === 4 ? 4 : 16);
 }
 
 export function isAllowed(conditions: Conditions | undefined, { protocol, hostPort }: PortMapping): boolean {
@@ -74,16 +87,33 @@ export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
   return bytes?.some((byte) => byte !== 0) ? bytes : undefined;
 }
 
+/** Whether a mapping of all addresses is one of this address: of the loopback's, the host's own services have the others. */
+export function isAmongAll(at: Uint8Array | undefined): boolean {
+  if (isLoopback6(at)) return false;
+  return at?.length !== 4 || at[0] !== 127 || (at[1] === 0 && at[2] === 0 && at[3] === 1);
+}
+
+export const LOOPBACK_6: Uint8Array = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+/** Whether it is ::1. Nobody gets there by a mapping: IPv6 has no `route_localnet`. */
+export function isLoopback6(at: Uint8Array | undefined): boolean {
+  return at !== undefined && isSameBytes(at, LOOPBACK_6);
+}
+
 export function claimantOf(spec: PortMappingsSpec): PortClaimant {
-  const { network, containerId, backend, mappings } = spec, claims: PortClaim[] = [];
-  for (const family of FAMILIES) {
-    if (addressOf(spec, family) === undefined) continue;
-    for (const mapping of mappings) {
-      const { protocol, hostPort } = mapping;
-      if (appliesTo(spec, mapping, family)) {
-        claims.push({ family, protocol, port: hostPort, at: hostAddress(mapping) });
-      }
-    }
+  const { network, containerId, backend, mappings } = spec, claims: PortClaim[] = [], ports: UnreachedPort[] = [];
+  const families = FAMILIES.filter((family) => addressOf(spec, family) !== undefined);
+  for (const mapping of mappings) {
+    const { protocol, hostPort: port, hostIp } = mapping, at = hostAddress(mapping);
+    const reached = isLoopback6(at) ? [] : families.filter((family) => isForFamily(mapping, family));
+    if (reached.length === 0) ports.push({ protocol, port, hostIp });
+    for (const family of reached) if (appliesTo(spec, mapping, family)) claims.push({ family, protocol, port, at });
   }
-  return { network, containerId, way: backend, claims };
+  return {
+    network,
+    containerId,
+    way: backend,
+    claims,
+    unreached: ports.length === 0 ? undefined : { ports, families },
+  };
 }

@@ -10,6 +10,8 @@ export interface SharedRule {
   rule: IptablesRule;
   /** It stands at the beginning of its chain, else at the end. */
   first?: true;
+  /** Whose it is, when it goes with one attachment; not for a rule at the end. */
+  owner?: string;
 }
 
 /**
@@ -24,9 +26,9 @@ export function addShared(
 ): string[] {
   const created = chains.filter((chain) => !table.hasChain(chain));
   for (const chain of created) table.createChain(chain);
-  for (const { chain, rule, first } of rules) {
+  for (const { chain, rule, first, owner } of rules) {
     if (!created.includes(chain) && isAmong(rule, present(chain))) continue;
-    if (first) table.insert(chain, rule);
+    if (first) table.insert(chain, rule, owner);
     else table.append(chain, rule);
   }
   return created;

@@ -9,6 +9,8 @@ export interface OwnRules {
   chain: Chain;
   /** In order. */
   rules: readonly Expression[][];
+  /** What older builds wrote in their place: right as well, until somebody writes them again. */
+  earlier?: readonly Expression[][];
   /** They stand before the other rules of the chain. */
   first?: boolean;
   /** Which rules of the chain are in the place of ours. Without it, those that are the same as one of ours. */
@@ -25,13 +27,14 @@ export function addRules({ chain, rules, first }: OwnRules): NftMessage[] {
 }
 
 export function hasRules(socket: NetlinkSocket, own: OwnRules): boolean {
-  return areComplete(own, listPresent(socket, own));
+  const present = listPresent(socket, own);
+  return areComplete(own.rules, present) || (own.earlier !== undefined && areComplete(own.earlier, present));
 }
 
 /** Nothing if the rules are right; else deletes what is in their place and writes all of them again. */
 export function mendRules(socket: NetlinkSocket, own: OwnRules): NftMessage[] {
   const present = listPresent(socket, own);
-  if (areComplete(own, present)) return [];
+  if (areComplete(own.rules, present)) return [];
   return [...present.map(({ handle }) => delRule(own.chain, handle)), ...addRules(own)];
 }
 
@@ -40,6 +43,6 @@ function listPresent(socket: NetlinkSocket, { chain, rules, replaces }: OwnRules
   return listRules(socket, chain).filter(({ expressions }) => isOurs(expressions));
 }
 
-function areComplete({ rules }: OwnRules, present: readonly FoundRule[]): boolean {
+function areComplete(rules: readonly Expression[][], present: readonly FoundRule[]): boolean {
   return rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions));
 }

@@ -5,7 +5,7 @@
 import type { Chain, Hook, Table } from "../../../ffi/netlink/nftables/table.ts";
 import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";
 import type { Element, KeyType, NftSet } from "../../../ffi/netlink/nftables/set.ts";
-import { NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4 } from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_NETDEV } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import type { OwnRules } from "./own-rules.ts";
 
 export interface OwnTable extends Table {
@@ -26,7 +26,7 @@ export const ownTables = {
     family: NFPROTO_INET,
     name: "patchbay_portmap",
     madeBy: "portmap, with the backend nftables",
-    comment: "Patchbay: ports of the host that lead to containers",
+    comment: "Patchbay: ports at addresses of the host that lead to containers",
   },
   "localhost-access": {
     family: NFPROTO_IPV4,
@@ -37,8 +37,14 @@ export const ownTables = {
   "firewall": {
     family: NFPROTO_INET,
     name: "patchbay_firewall",
-    madeBy: "firewall, with the backend nftables",
+    madeBy: "firewall, with the backend nftables, and with any other for an ingressPolicy",
     comment: "Patchbay: container addresses that may be forwarded, bridges that are kept apart",
+  },
+  "port-isolation": {
+    family: NFPROTO_NETDEV,
+    name: "patchbay_isolation",
+    madeBy: "bridge, for portIsolation",
+    comment: "Patchbay: links whose containers do not reach each other through the host",
   },
   "mac-spoof-check": {
     family: NFPROTO_BRIDGE,
@@ -49,8 +55,14 @@ export const ownTables = {
   "host-copy-dropped": {
     family: NFPROTO_INET,
     name: "patchbay_ovs",
-    madeBy: "ovs, on a bridge with a userspace datapath",
+    madeBy: "ovs",
     comment: "Patchbay: links whose packets Open vSwitch takes, and not the host",
+  },
+  "podman-bridge": {
+    family: NFPROTO_INET,
+    name: "patchbay_internal",
+    madeBy: "the internal networks of podman, with every firewall driver",
+    comment: "Patchbay: bridges from and to which nothing is forwarded",
   },
 } as const satisfies Record<string, OwnTable>;
 
@@ -69,6 +81,8 @@ interface OwnChain {
   chain: Chain;
   hook?: Hook;
   rules?: OwnRules;
+  /** The tables of older builds have no such chain. */
+  olderLack?: true;
 }
 
 export interface OwnSet {
@@ -76,6 +90,8 @@ export interface OwnSet {
   key: KeyType;
   holds: "keys" | "counters" | KeyType;
   intervals?: true;
+  /** Older releases made the table without it. */
+  mayBeMissing?: true;
 }
 
 /** A counter with its maps and rules. */
@@ -91,6 +107,8 @@ interface GroupFacts {
   /** The chains with the groups' rules, and the map that such a rule is for. */
   ruleChains?: readonly Chain[];
   mapOfRule?(rule: readonly FoundExpression[]): string | undefined;
+  /** A chain of the group's own. The kernel may have removed it with the link that it hooks into. */
+  chain?(counter: string): Chain;
   /** Elements in sets that stay. `refers`: the element refers to the counter itself. */
   elements?(counter: string): (GroupPlace & { refers?: true })[];
 }

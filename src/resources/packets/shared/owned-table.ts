@@ -13,16 +13,20 @@ import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
 import {
   addBaseChain,
   addTable,
+  type Chain,
+  chainUse,
   counterUse,
   createChain,
   createCounter,
+  delChain,
   delCounter,
   delTable,
   nameOf,
+  tableComment,
   tableUse,
 } from "../../../ffi/netlink/nftables/table.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
-import { delRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
+import { delRule, flushChain, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
   createElement,
@@ -34,6 +38,7 @@ import {
   type Element,
   getElement,
   listElements,
+  listSets,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
@@ -78,6 +83,13 @@ export class OwnedTable {
     return counterUse(socket, this.table, counter);
   }
 
+  /** By its comment, which changes when the rules do. */
+  look(socket: NetlinkSocket): "absent" | "an older build's" | "present" {
+    const found = tableComment(socket, this.table);
+    if (found === undefined) return "absent";
+    return found === "" || found === this.table.comment ? "present" : "an older build's";
+  }
+
   exists(socket: NetlinkSocket): boolean {
     return tableUse(socket, this.table) !== undefined;
   }
@@ -90,11 +102,11 @@ export class OwnedTable {
     return messages.length === 0 ? [] : [...this.base(), ...messages];
   }
 
-  /** One line for each chain and each of these groups whose rules others removed or altered. */
-  verifyRules(socket: NetlinkSocket, groups: readonly Group[] = []): string[] {
+  /** One line for each chain and each of these groups whose rules others removed or altered. `isOlder`: of an older build. */
+  verifyRules(socket: NetlinkSocket, groups: readonly Group[] = [], isOlder = false): string[] {
     const differences: string[] = [];
-    for (const { chain, rules } of this.facts.chains) {
-      if (rules === undefined || hasRules(socket, rules)) continue;
+    for (const { chain, rules, olderLack } of this.facts.chains) {
+      if (rules === undefined || (isOlder && olderLack) || hasRules(socket, rules)) continue;
       const where = `chain ${chain.name} of table ${this.name}`;
       differences.push(
         rules.replaces ? `${where} has other rules than it should` : `a rule in ${where} is missing or altered`,
@@ -114,6 +126,19 @@ export class OwnedTable {
     if (found === undefined) return [createElement(set, element)];
     if (found.comment === element.comment && found.counter === element.counter) return [];
     return [delElement(set, element.key), createElement(set, element)];
+  }
+
+  /** Puts the owner's elements under the counter, and removes the groups that only those in their place needed. */
+  move(socket: NetlinkSocket, places: readonly GroupPlace[], element: Omit<Element, "key">): NftMessage[] {
+    const before: FoundElement[] = [], created: NftMessage[] = [];
+    for (const { set, key } of places) {
+      const found = getElement(socket, set, key);
+      if (found?.comment === element.comment && found.counter === element.counter) continue;
+      if (found !== undefined) before.push({ ...found, set });
+      created.push(createElement(set, { ...element, key }));
+    }
+    const unused = this.unusedWithout(socket, before).filter((one) => one !== element.counter);
+    return [...this.planGroups(socket, before, unused), ...created];
   }
 
   /** One line if the element is missing, another owner's, or under another counter. `what` names it. */
@@ -207,6 +232,7 @@ export class OwnedTable {
       ...deletions(removed.filter(({ set, counter }) => counter !== undefined || !maps.has(set.name))),
       ...this.deleteGroupElements(socket, unused),
       ...[...maps].map((name) => delSet({ table: this.table, name })),
+      ...this.chainsOf(socket, unused).flatMap((chain) => [flushChain(chain), delChain(chain)]),
       ...unused.map((counter) => delCounter(this.table, counter)),
     ];
   }
@@ -215,12 +241,25 @@ export class OwnedTable {
   private holdsNothingBut(socket: NetlinkSocket, counters: readonly string[]): boolean {
     const { chains, sets = [], counter } = this.facts;
     if (counter !== undefined) return true;
-    const ours = chains.length + sets.length + this.mapsOf(counters).size + counters.length;
-    return tableUse(socket, this.table) === ours;
+    const ofGroups = this.mapsOf(counters).size + this.chainsOf(socket, counters).length + counters.length;
+    const ours = chains.length + sets.length + ofGroups;
+    const use = tableUse(socket, this.table);
+    if (use === ours || use === undefined || use > ours) return use === ours;
+    // Tables of older releases lack some.
+    const chainsLacking = chains.filter(({ chain, olderLack }) => olderLack && chainUse(socket, chain) === undefined);
+    const optional = sets.filter(({ mayBeMissing }) => mayBeMissing);
+    const present = optional.length === 0 ? [] : listSets(socket, this.table);
+    const setsLacking = optional.filter(({ set }) => !present.includes(set.name));
+    return use === ours - chainsLacking.length - setsLacking.length;
   }
 
   private mapsOf(counters: readonly string[]): Set<string> {
     return new Set(counters.flatMap((counter) => this.facts.groups?.maps?.(counter) ?? []));
+  }
+
+  private chainsOf(socket: NetlinkSocket, counters: readonly string[]): Chain[] {
+    const chains = counters.flatMap((counter) => this.facts.groups?.chain?.(counter) ?? []);
+    return chains.filter((chain) => chainUse(socket, chain) !== undefined);
   }
 
   private deleteRulesFor(socket: NetlinkSocket, maps: ReadonlySet<string>): NftMessage[] {

@@ -65,11 +65,21 @@ export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
     trafficLimitKind.remove({ ...spec, goesWithLink: undefined }, host);
     trafficLimitKind.apply(spec, host);
   },
-  describe: ({ link, limit, subnets }) => {
-    const rate = limit === undefined ? "limit" : `${limit.rate * 8} bit/s`;
+  describe: ({ link, limit, subnets, goesWithLink }) => {
+    const rate = limit === undefined ? "limit" : readable(limit.rate * 8);
+    // An ifb, which DEL removes, has what comes from the container.
+    const direction = goesWithLink ? "from the container" : "towards the container";
     const scope = subnets && ` ${subnets.limited ? "for" : "except for"} ${subnets.cidrs.join(", ")}`;
-    return `${rate} on ${link.name}${scope ?? ""}`;
+    return `${rate} ${direction}, on ${link.name}${scope ?? ""}`;
   },
 };
+
+/** Exact, in the largest unit in which it has at most three decimals. */
+function readable(bitsPerSecond: number): string {
+  for (const [prefix, unit] of [["G", 1e9], ["M", 1e6], ["k", 1e3]] as const) {
+    if (bitsPerSecond >= unit && bitsPerSecond % (unit / 1000) === 0) return `${bitsPerSecond / unit} ${prefix}bit/s`;
+  }
+  return `${bitsPerSecond} bit/s`;
+}
 
 export const trafficLimit = resource(trafficLimitKind);

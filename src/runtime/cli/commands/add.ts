@@ -2,6 +2,7 @@
 import { printResult } from "../../../cni/result-versions.ts";
 import { keepFromNowOn } from "../../../ffi/kept-open.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
+import { warnOfTaken } from "../../caveats.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
 import { addAnswered, type NetnsHolder } from "../answered-add.ts";
 import type { Command } from "../command.ts";
@@ -40,6 +41,7 @@ export const addCommand: Command = {
           warnOfMisspellings(network, runtime.pluginPath);
           warnOfUntaken([network], request.capabilityArgs);
           warnOfOverlaps(network);
+          warnOfTaken(runtime, network, request);
         }
         return addAnswered(runtime, network, request, (result) => {
           if (result !== undefined) printDocument(printResult(result));

@@ -21,7 +21,7 @@ import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { print, printLine, printToStderr } from "../output.ts";
+import { print, printJson, printToStderr } from "../output.ts";
 
 /** Apart from what the plugins do not meet. */
 const RUN_FAILED = 3;
@@ -41,7 +41,9 @@ export const conformanceCommand: Command = {
   },
   notes:
     "The plugins run as root on hosts and in containers of their own: namespaces, where all files but those in /run,\n" +
-    "/var/lib and /tmp are read-only, and these are in memory. Without PLUGIN, every executable of DIR is asked.\n",
+    "/var/lib and /tmp are mounted read-only, and these are in memory. That keeps this machine from plugins that are\n" +
+    "wrong, not from hostile ones: root can mount files again, to write to them. Without PLUGIN, every executable of\n" +
+    "DIR is asked.\n",
   exitStatus: '1 when a demand is not met; 3 when the run failed, or a demand could not be asked ("unknown").',
   examples: [
     { args: "/opt/cni/bin", what: "every plugin in there" },
@@ -107,7 +109,7 @@ function runAndReport(asked: Asked, given: Given): number {
   const progress = isTerminal(2) ? showProgress : undefined;
   const reports = runConformance({ ...asked, ...progress && { progress } });
   if (progress !== undefined) writeAll(2, utf8(CLEAR_LINE));
-  if (given.has("json")) printLine(JSON.stringify(forPrograms(reports), null, 2));
+  if (given.has("json")) printJson(forPrograms(reports));
   else print(forPeople(reports));
   if (report !== undefined) writeAll(report, utf8(asJUnit(reports)), junit);
   const { failed, unknown } = countsOfAll(reports);

@@ -1,14 +1,15 @@
 /** `patchbay gc [NETWORK]`. */
+import { operandsOf } from "../shown-attachments.ts";
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import type { AttachmentName } from "../../../contract/shown.ts";
-import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
+import { collectGarbage, isGone, type Keep, mayBeGone, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
 import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { attachmentsToNetwork, examineRecords, knownAttachments, type RecordedAttachment } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { namedBy, whyTooShort } from "../named-attachments.ts";
+import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
 import {
   networkOf,
   networkOrRecorded,
@@ -17,7 +18,7 @@ import {
   tellUnconfigured,
   TO_TAKE,
 } from "../network-arguments.ts";
-import { printLine, printToStderr } from "../output.ts";
+import { printJson, printLine, printToStderr } from "../output.ts";
 
 const choices =
   "--gone deletes those whose namespace is gone, --valid CONTAINER/IFNAME all but those named, --all every one";
@@ -39,7 +40,8 @@ export const gcCommand: Command = {
   notes:
     "Attachments are known from the result cache, which other engines share, and from patchbay's ledgers. With\n" +
     "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n" +
-    "CONTAINER is the container's ID, at least twelve digits of one that is a hash, or its network namespace.\n" +
+    "CONTAINER is the container's ID, at least twelve digits of one that is a hash, its network namespace, or its\n" +
+    "engine's name for it.\n" +
     "A namespace that a program still holds open is not gone, for example while the DHCP service asks for an address.\n",
   exitStatus: "1 when an attachment could not be deleted. The others are deleted all the same.",
   examples: [
@@ -73,7 +75,7 @@ export const gcCommand: Command = {
         ...collectFailures([name], (each) => each === undefined ? removeAllEmptyLedgers() : removeEmptyLedgers(each)),
       );
     }
-    if (isInJson && (found.length > 0 || failures.length === 0)) printLine(JSON.stringify(found, null, 2));
+    if (isInJson && (found.length > 0 || failures.length === 0)) printJson(found);
     throwJoined(failures, "\n");
     // A network with "disableGC" has no count.
     const isNothing = counts.length === names.length && counts.every((count) => count === 0);
@@ -105,6 +107,11 @@ function collect(
   if (network.disableGC) return printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
   const all = staleAttachments(runtime, network, { valid: [] });
   if (chosen === undefined) return list(all, (each) => printLine(`${nameOf(each)}${remarksOn(each, view)}`));
+  if (chosen === "gone") {
+    for (const each of all.filter((one) => mayBeGone(one, view))) {
+      printToStderr(`${nameOf(each)} stays: ${UNCERTAIN}; when it is, 'patchbay del ${operandsOf(each)}' removes it`);
+    }
+  }
   const keep: Keep = chosen === "gone"
     ? "live"
     : { valid: given.values("valid").flatMap((text) => validOf(text, all)) };
@@ -158,11 +165,12 @@ function partsOf(text: string): { container: string; ifName: string } {
 /** A misspelt name would delete the attachment that was meant. */
 function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentName[] {
   const { container, ifName } = partsOf(text);
-  const found = namedBy(container, all.filter((one) => one.ifName === ifName), TO_TAKE);
+  const known = all.map(({ recorded }) => recorded);
+  const found = namedBy(container, known.filter((one) => one.ifName === ifName), TO_TAKE);
   if (found.length > 0) return found;
   const meant = closestName(text, all.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
   const guess = meant === undefined ? undefined : `did you mean ${meant}?`;
-  const next = whyTooShort(container, all) ?? guess, hint = next === undefined ? "" : `; ${next}`;
+  const next = whyTooShort(container, known) ?? guess, hint = next === undefined ? "" : `; ${next}`;
   throw new Error(`--valid ${text}: no such attachment is known, so nothing is deleted${hint}`);
 }
 
@@ -174,12 +182,15 @@ function recordedNetworks(runtime: Runtime): string[] {
   return [...new Set(knownAttachments(runtime).map(({ network }) => network))];
 }
 
-function nameOf({ network, containerId, ifName }: RecordedAttachment): string {
-  return `${ifName} of container ${containerId} from network ${network}`;
+function nameOf({ network, ifName, recorded }: RecordedAttachment): string {
+  return `${ifName} of container ${withName(recorded)} from network ${network}`;
 }
+
+const UNCERTAIN = "no record shows whether its namespace is gone";
 
 function remarksOn(attachment: RecordedAttachment, view: HostView): string {
   const remarks = isGone(attachment, view) ? ["its namespace is gone"] : [];
+  if (mayBeGone(attachment, view)) remarks.push(UNCERTAIN);
   if (!attachment.isCached) remarks.push("not in the cache");
   return remarks.length === 0 ? "" : ` (${remarks.join(", ")})`;
 }

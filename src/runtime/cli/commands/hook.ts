@@ -16,7 +16,7 @@ import { parseNetworks, type RequestedNetwork, requestOf } from "../../hook/requ
 import { type Command, type Given, UsageError } from "../command.ts";
 import { capabilityOptions, INTERRUPTION_STATUS, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
-import { printLine } from "../output.ts";
+import { printJson } from "../output.ts";
 
 export const hookCommand: Command = {
   readsStdin: true,
@@ -30,6 +30,7 @@ export const hookCommand: Command = {
     name: { value: "NAME", help: "the container's name, for plugins that read K8S_POD_NAME" },
     capabilities: { value: "JSON", help: "capability arguments for every network" },
     permit: { value: "LIST", help: "capabilities that annotations may carry besides the usual ones" },
+    "ports-in-use": { help: "annotations may ask for ports at which a program of the host listens" },
     json: { help: "let 'add' print the results" },
     ...runtimeOptions,
   },
@@ -53,7 +54,8 @@ export const hookCommand: Command = {
 function add(given: Given, operands: readonly string[]): number {
   const state = parseState(readState()),
     permitted = given.value("permit")?.split(",") ?? [],
-    request = requestOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted);
+    asked = requestOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted),
+    request = given.has("ports-in-use") ? { ...asked, annotatedPorts: undefined } : asked;
   if (request.networks.length === 0) {
     const next = "name some in annotation dev.patchbay.networks, or as arguments of the hook";
     throw new CniError(INVALID_CONFIG, `container ${state.id} wants no network`, next);
@@ -62,7 +64,7 @@ function add(given: Given, operands: readonly string[]): number {
   attachAll(runtimeOf(given), container, request, (attached) => {
     // A caller that does not know that its container is attached will not call 'hook del'.
     if (isCallerGone()) throw new Error("the caller is gone");
-    if (given.has("json")) printLine(JSON.stringify(attached.map(inJson), null, 2));
+    if (given.has("json")) printJson(attached.map(inJson));
   });
   return 0;
 }

@@ -36,8 +36,9 @@ import { VERSION } from "../../../version.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   DRIVER,
-  linkDriver,
   linkPrograms,
+  NETAVARK,
+  NETAVARK_DIRECTORY,
   PODMAN_DIRECTORY,
   PROGRAM,
   PROGRAM_NAMES,
@@ -69,6 +70,11 @@ export const installCommand: Command = {
       otherwise: PODMAN_DIRECTORY,
       help: `also link patchbay into DIR (${PODMAN_DIRECTORY}), as a driver of podman's networks`,
     },
+    netavark: {
+      value: "DIR",
+      otherwise: NETAVARK_DIRECTORY,
+      help: `also link netavark into DIR (${NETAVARK_DIRECTORY}), for helper_binaries_dir of podman`,
+    },
     resident: {
       help:
         "let systemd run `patchbay serve` from DIR, started by the first call; the first installation does so unasked",
@@ -90,25 +96,34 @@ export const installCommand: Command = {
     { args: "--uninstall /opt/cni/bin", what: "put back what was there before" },
   ],
   run(given: Given) {
-    for (const path of [given.operands[0]!, ...["bin", "podman"].map((option) => given.value(option) ?? "")]) {
-      refuseControlCharacters(path);
-    }
-    const directory = absolutePath(given.operands[0]!);
-    const [bin, podman] = ["bin", "podman"].map((option) => given.value(option)).map((path) =>
-      path && absolutePath(path)
-    );
-    requireOtherDirectory("bin", bin, directory);
-    requireOtherDirectory("podman", podman, directory);
+    const directory = absolutePath(given.operands[0]!), links = linksIn(given);
+    for (const path of [directory, ...links.map(({ bin }) => bin)]) refuseControlCharacters(path);
+    for (const { option, bin } of links) requireOtherDirectory(option, bin, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
-    const directories = { directory, bin, podman };
     refuseWithoutUninstall(given, ["force", "replaced", "dry-run"]);
     if (given.has("dry-run")) return isRefused(directory, given) ? REFUSED : 0;
     if (given.has("uninstall")) uninstallFrom(directory, given);
-    else explainReadOnly(directory, () => installInto(directories, given));
+    else explainReadOnly(directory, () => installInto(directory, links, given));
     return 0;
   },
 };
+
+/** Links to the program in other directories. */
+interface Links {
+  option: string;
+  bin: string;
+  names: readonly string[];
+}
+
+const LINKS = { bin: PROGRAM_NAMES, podman: [DRIVER], netavark: [NETAVARK] };
+
+function linksIn(given: Given): Links[] {
+  return Object.entries(LINKS).flatMap(([option, names]) => {
+    const bin = given.value(option);
+    return bin === undefined ? [] : [{ option, bin: absolutePath(bin), names }];
+  });
+}
 
 /** The path is a line of a unit, and of a list. */
 function refuseControlCharacters(path: string): void {
@@ -127,21 +142,16 @@ function refuseWithoutUninstall(given: Given, options: readonly string[]): void 
   if (alone !== undefined) throw new UsageError(`--${alone} needs --uninstall`);
 }
 
-function installInto(
-  { directory, bin, podman }: { directory: string; bin: string | undefined; podman: string | undefined },
-  given: Given,
-): void {
+function installInto(directory: string, links: readonly Links[], given: Given): void {
   judgePlaces(directory, pluginNames);
-  if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
-  if (podman !== undefined) judgePlaces(podman, [DRIVER]);
+  for (const { bin, names } of links) judgePlaces(bin, names);
   if (given.has("resident")) judgeUnits(residentUnits);
   if (given.has("dhcp")) judgeUnits(dhcpUnits);
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
   const isFirst = whileDirectoryLockedIfPossible(directory, () => {
     const isFirst = install(directory);
-    if (bin !== undefined) linkPrograms(bin, directory);
-    if (podman !== undefined) linkDriver(podman, directory);
+    for (const { bin, names } of links) linkPrograms(bin, directory, names);
     return isFirst;
   });
   if (given.has("resident")) installUnits(residentUnits, directory);

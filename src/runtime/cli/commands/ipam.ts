@@ -2,6 +2,7 @@
 import { counted } from "../../../contract/counted.ts";
 import { ownerText } from "../../../contract/owner.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/service-protocol.ts";
+import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
@@ -16,7 +17,7 @@ import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
-import { namedBy, namespaceName, whyTooShort } from "../named-attachments.ts";
+import { namedBy, shownName, whyTooShort } from "../named-attachments.ts";
 import { containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
 import { configDirectoryOfCaller } from "../../paths.ts";
 import { print, printLine, printToStderr } from "../output.ts";
@@ -63,6 +64,7 @@ export const ipamCommand: Command = {
     const [action, network, ...addresses] = given.operands;
     switch (action) {
       case "list":
+      case "ls":
         return list(given, network);
       case "release":
         if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
@@ -115,24 +117,26 @@ function list(given: Given, network: string | undefined): number {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
   }
-  const namespaces = namespacesOf(given);
-  const namespaceOf = ({ network, containerId = "", ifName = "" }: Listed) =>
-    namespaces.get(ownerText({ network, containerId, ifName }));
-  const hasNamespaces = leases.some((lease) => namespaceOf(lease) !== undefined);
+  const recorded = recordedHolders(given);
+  const holderOf = ({ network, containerId = "", ifName = "" }: Listed) =>
+    recorded.get(ownerText({ network, containerId, ifName }));
+  const hasNames = leases.some((lease) => holderOf(lease) !== undefined);
   const rows = leases.map((listed) => {
     const { network, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
-    const namespace = namespaceName(namespaceOf(listed) ?? "-");
+    const name = shownName(holderOf(listed) ?? UNRECORDED) ?? "-";
     const what = lease === undefined ? "" : describeLease(lease);
-    return [network, address, containerId, ...hasNamespaces ? [namespace] : [], ifName, what];
+    return [network, address, containerId, ...hasNames ? [name] : [], ifName, what];
   });
   print(textTable(rows));
   return 0;
 }
 
-/** Paths of namespaces by attachment; none when the records may not be read. */
-function namespacesOf(given: Given): Map<string, string> {
+const UNRECORDED = { netnsPath: "", names: [] };
+
+/** None when the records may not be read. */
+function recordedHolders(given: Given): Map<string, KnownAttachment> {
   try {
-    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), one.netnsPath]));
+    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), one]));
   } catch {
     return new Map();
   }
@@ -166,8 +170,8 @@ function dhcpDirOf(given: Given): string {
 function refuseLeasesOfDhcp(given: Given, network: string, addresses: readonly string[]): void {
   const leases = dhcpLeases(dhcpDirOf(given)).filter((lease) => lease.network === network);
   if (leases.length === 0) return;
-  const namespaces = namespacesOf(given), container = given.value("container"), ifName = given.value("ifname");
-  const holders = leases.map((lease) => ({ ...lease, netnsPath: namespaces.get(ownerText(lease)) ?? "" }))
+  const recorded = recordedHolders(given), container = given.value("container"), ifName = given.value("ifname");
+  const holders = leases.map((lease) => ({ ...UNRECORDED, ...recorded.get(ownerText(lease)), ...lease }))
     .filter((lease) => ifName === undefined || lease.ifName === ifName);
   const wanted = addresses.map(canonicalAddress);
   const found = container === undefined
@@ -200,7 +204,7 @@ function leasesOf(given: Given, container: string, leases: readonly LeaseFile[])
     const { owner } = lease;
     if (owner === undefined || ifName !== undefined && owner.ifName !== ifName) return [];
     const recorded = known.find((one) => one.containerId === owner.containerId);
-    return [{ lease, containerId: owner.containerId, netnsPath: recorded?.netnsPath ?? "" }];
+    return [{ ...UNRECORDED, ...recorded, lease, containerId: owner.containerId }];
   });
   const found = namedBy(container, holders, TO_TAKE), ids = new Set(found.map(({ containerId }) => containerId));
   const tooShort = found.length === 0 ? whyTooShort(container, holders) : undefined;

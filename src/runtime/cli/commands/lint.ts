@@ -3,7 +3,7 @@ import { exists, identify, isDirectory } from "../../../ffi/files.ts";
 import { describeFinding, lintDirectory, lintNetwork } from "../../lint/lint.ts";
 import type { Command } from "../command.ts";
 import { runtimeOf, runtimeOptions } from "../network-arguments.ts";
-import { print, printLine } from "../output.ts";
+import { print, printJson } from "../output.ts";
 
 export const lintCommand: Command = {
   summary: "check configuration files: misspelt keys, wrong values, networks that cannot be reached",
@@ -31,7 +31,7 @@ export const lintCommand: Command = {
     const findings = given.operands.length === 0
       ? lintDirectory(configDirectory, pluginPath)
       : given.operands.flatMap((path) => (isFile(path) ? lintNetwork : lintDirectory)(path, pluginPath));
-    if (given.has("json")) printLine(JSON.stringify(findings, null, 2));
+    if (given.has("json")) printJson(findings);
     else print(findings.map((finding) => `${describeFinding(finding)}\n`).join(""));
     return findings.every(({ severity }) => severity === "note") ? 0 : 1;
   },

@@ -7,7 +7,7 @@ import { attachmentsToNetwork, examineRecords, networkWithoutPlugins, recordedNe
 import type { Network } from "../../conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
-import { printLine, printToStderr } from "../output.ts";
+import { printJson, printLine, printToStderr } from "../output.ts";
 
 export const networkCommand: Command = {
   printsAfterwards: true,
@@ -24,7 +24,8 @@ export const networkCommand: Command = {
   notes:
     "The command refuses while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
     "A bridge stays when something else uses it, or when patchbay did not make it for this network. What all networks\n" +
-    'share stays, too; with "disableGC" also what no record names.\n',
+    "share stays, too: chains of iptables such as CNI-FORWARD, CNI-ADMIN and CNI-HOSTPORT-DNAT, which are as Go's plugins\n" +
+    'leave them; with "disableGC" also what no record names.\n',
   examples: [{ args: "remove first --dry-run", what: "list what the network first has left" }],
   run(given) {
     const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
@@ -36,7 +37,7 @@ export const networkCommand: Command = {
     const { network } = networkOrRecorded(given, name, () => tracedNetwork(runtime, name));
     examineRecords(runtime, () => attachmentsToNetwork(runtime, name).map(({ recorded }) => recorded));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
-    if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
+    if (given.has("json")) printJson(inJson(removal));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);
     if (network.path !== undefined) printToStderr(`${network.path} stays: the next 'add' makes the network again`);
     if (network.disableGC) printToStderr(`network ${name} has "disableGC": what no record names stays`);

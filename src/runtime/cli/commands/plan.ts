@@ -1,12 +1,13 @@
 /** `patchbay plan NETWORK [NETNS]`. */
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
+import { warnOfTaken } from "../../caveats.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
 import { planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
 import { nextSteps } from "../next-steps.ts";
-import { printLine, printToStderr } from "../output.ts";
+import { printJson, printLine, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 import type { PlannedPlugin } from "../../../contract/shown.ts";
 
@@ -25,23 +26,26 @@ export const planCommand: Command = {
   ],
   run(given) {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);
-    warnOfMisspellings(network, pluginPath);
+    warnOfMisspellings(network, pluginPath, true);
     warnOfOverlaps(network);
     const plan = (netnsPath: string) => {
       const request = requestTo(network, withNetns(given, netnsPath));
       warnOfUntaken([network], request.capabilityArgs);
+      warnOfTaken(runtimeOf(given), network, request);
       return planNetwork(runtimeOf(given), network, request);
     };
     const netnsPath = given.operands[1];
     const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
-    if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
+    if (given.has("json")) printJson(planned);
     else planned.forEach(describe);
     const obstacles = [...new Set(planned.flatMap(({ obstacles }) => obstacles))];
     for (const obstacle of obstacles) {
       const steps = nextSteps(obstacle, network.name, "plan");
       printToStderr([`patchbay plan: 'add' would fail: ${obstacle}`, ...steps].join("\n  "));
     }
-    for (const warning of planned.flatMap(({ warnings }) => warnings)) printToStderr(`patchbay plan: ${warning}`);
+    for (const warning of new Set(planned.flatMap(({ warnings }) => warnings))) {
+      printToStderr(`patchbay plan: ${warning}`);
+    }
     return obstacles.length === 0 ? 0 : 1;
   },
 };

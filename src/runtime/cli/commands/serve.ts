@@ -1,6 +1,6 @@
 /** `patchbay serve`. */
 import { type Command, type Given, UsageError } from "../command.ts";
-import { print, printLine } from "../output.ts";
+import { print, printJson } from "../output.ts";
 import { becomeProgramOfHost } from "../program-of-host.ts";
 
 /** Refuses typing errors, and nothing else. */
@@ -51,7 +51,7 @@ export const serveCommand: Command = {
     }
     if (given.has("host")) throw new UsageError("--host and --status exclude each other: run --status on the host");
     const { isServing, text, facts } = services.status();
-    if (given.has("json")) printLine(JSON.stringify(facts, null, 2));
+    if (given.has("json")) printJson(facts);
     else print(text);
     return isServing ? 0 : 1;
   },

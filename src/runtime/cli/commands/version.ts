@@ -2,7 +2,7 @@
 import { KNOWN_VERSIONS } from "../../../cni/versions.ts";
 import { VERSION } from "../../../version.ts";
 import type { Command } from "../command.ts";
-import { printLine } from "../output.ts";
+import { printJson, printLine } from "../output.ts";
 
 export const versionCommand: Command = {
   summary: "print the versions of this program and of Bun, and the CNI versions it supports",
@@ -11,7 +11,7 @@ export const versionCommand: Command = {
   options: { json: { help: "print JSON" } },
   run(given) {
     const bun = Bun.version;
-    if (given.has("json")) printLine(JSON.stringify({ patchbay: VERSION, cni: KNOWN_VERSIONS, bun }, null, 2));
+    if (given.has("json")) printJson({ patchbay: VERSION, cni: KNOWN_VERSIONS, bun });
     else printLine(`patchbay ${VERSION}\nCNI ${KNOWN_VERSIONS.join(", ")}\nBun ${bun}`);
     return 0;
   },

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { EEXIST, EINVAL, ENODEV, EOPNOTSUPP, EPERM } from "../../../../src/ffi/errno.ts";
 import { farEnd } from "../../../../src/ffi/netlink/route/far-end.ts";
 import { bridgeKind, ifbKind } from "../../../../src/ffi/netlink/route/link-kinds.ts";
+import { knowsVlanFiltering } from "../../../../src/ffi/netlink/route/bridge.ts";
 import {
   addLink,
   delLink,
@@ -74,6 +75,11 @@ describe("making", () => {
     expect(() => knowsLinkKind(socketTo(refusing(EPERM)), "vrf")).toThrow("RTM_NEWLINK /: operation not permitted");
     expect(() => knowsLinkKind(socketTo(answering(0)), "vrf")).toThrow("the kernel made a link named /");
   });
+
+  test("a kernel filters VLANs that judges a VLAN before it finds the link", () => {
+    const known = [EINVAL, EEXIST, EOPNOTSUPP].map((errno) => knowsVlanFiltering(socketTo(refusing(errno))));
+    expect(known).toEqual([true, false, true]);
+  });
 });
 
 describe("changing", () => {
@@ -132,6 +138,12 @@ const port: Body = bodyOf("00000100 07000000 43100000 00000000", {
   52: "0800350061620000" + "07003500e96300",
   56: "303030303a30303a30332e3000",
   57: "70636900",
+  27: "07000000",
+  41: "00000100",
+  40: "ffff0000",
+  58: "00000200",
+  63: "00000300",
+  64: "00000400",
   67: "01",
   18: "090001007665746800000000" + "0500020033000000" + "0b00040062726964676500" + "00" +
     "1c000500" + "05000100" + "03000000" + "05000400" + "01000000" + "05002100" + "01000000",
@@ -163,7 +175,15 @@ describe("reading", () => {
       kind: "veth",
       kindData: Uint8Array.of(0x33),
       vlanFiltering: false,
-      port: { hairpin: true, isolated: true },
+      group: 7,
+      limits: {
+        gsoMaxSize: 0x10000,
+        gsoMaxSegments: 0xffff,
+        groMaxSize: 0x20000,
+        gsoIpv4MaxSize: 0x30000,
+        groIpv4MaxSize: 0x40000,
+      },
+      port: { hairpin: true, isolated: true, learning: true },
     });
   });
 
@@ -197,7 +217,11 @@ describe("reading", () => {
     expect(withInfo(bridge).vlanFiltering).toBe(false);
     expect(withInfo("0900010076657468000000000c0002000500070001000000").vlanFiltering).toBe(false);
     const slaveData = "0c0005000500040001000000";
-    expect(withInfo(`0b000400627269646765000${"0"}${slaveData}`).port).toEqual({ hairpin: true, isolated: false });
+    expect(withInfo(`0b000400627269646765000${"0"}${slaveData}`).port).toEqual({
+      hairpin: true,
+      isolated: false,
+      learning: true,
+    });
     expect(withInfo(`08000400767266${"00"}${slaveData}`).port).toBeUndefined();
     expect(withInfo("0b0004006272696467650000").port).toBeUndefined();
   });

@@ -1,7 +1,14 @@
 /** Policy rules on the wire. */
 import { expect, test } from "bun:test";
 import { EEXIST, ENOENT } from "../../../../src/ffi/errno.ts";
-import { addRule, delRule, listRules, type RoutingRule, sourceRule } from "../../../../src/ffi/netlink/route/rule.ts";
+import {
+  addRule,
+  addRuleImage,
+  delRule,
+  listRules,
+  type RoutingRule,
+  sourceRule,
+} from "../../../../src/ffi/netlink/route/rule.ts";
 import type { NetlinkSocket } from "../../../../src/ffi/netlink/socket.ts";
 import { RTM_NEWRULE } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
@@ -42,13 +49,16 @@ test("a rule looks up its table, and has what is said of it", () => {
   expect(sent((socket) => addRule(socket, full)).slice(1)).toEqual(lines);
   const toAll: RoutingRule = { family: 2, destination: parsePrefix("10.0.0.0/8")!, table: 7 };
   expect(sent((socket) => addRule(socket, toAll))[1]).toBe("02080000 00000001 00000000");
-  expect(sent((socket) => delRule(socket, full))).toEqual(["type 33, flags 0x5", ...lines]);
 });
 
 test("a rule that is not there any more is no failure; one that is there already is", () => {
-  expect(delRule(socketTo(answering(0)), full)).toBe("deleted");
-  expect(delRule(socketTo(refusing(ENOENT)), full)).toBe("absent");
-  expect(() => delRule(socketTo(refusing(EEXIST)), full)).toThrow("RTM_DELRULE table 7: file exists");
+  const [listed] = listRules(
+    socketTo(answering(RTM_NEWRULE, bodyOf("02002000 07000001 00000000", { 15: "07000000" }))),
+    2,
+  );
+  expect(delRule(socketTo(answering(0)), listed!)).toBe("deleted");
+  expect(delRule(socketTo(refusing(ENOENT)), listed!)).toBe("absent");
+  expect(() => delRule(socketTo(refusing(EEXIST)), listed!)).toThrow("RTM_DELRULE table 7: file exists");
   expect(() => addRule(socketTo(refusing(EEXIST)), full)).toThrow("RTM_NEWRULE table 7: file exists");
 });
 
@@ -69,6 +79,7 @@ test("rules are listed with what they match", () => {
     source: source && formatPrefix(source),
     destination: destination && formatPrefix(destination),
     ...more,
+    bytes: undefined,
   }));
   expect(found).toEqual([
     {
@@ -79,6 +90,7 @@ test("rules are listed with what they match", () => {
       priority: 500,
       inputLink: "eth0",
       bySourceAlone: false,
+      bytes: undefined,
     },
     {
       family: 2,
@@ -88,10 +100,22 @@ test("rules are listed with what they match", () => {
       priority: 0,
       inputLink: undefined,
       bySourceAlone: false,
+      bytes: undefined,
     },
   ]);
   expect(sentAs(kernel, HEADER)).toEqual(["type 34, flags 0x301", "0a000000 00000000 00000000"]);
   expect(listRules(socketTo(answering(RTM_NEWRULE + 1, bodyOf("02000000 ff000001 00000000"))), 0)).toEqual([]);
+});
+
+test("a rule is added again, and deleted, with all that was listed but the state of links", () => {
+  const more = { 2: "0a010002", 3: "6574683000", 10: "05000000", 15: "07000000" };
+  const list = (header: string) => listRules(socketTo(answering(RTM_NEWRULE, bodyOf(header, more))), 2)[0]!;
+  // FIB_RULE_INVERT, and beside it FIB_RULE_PERMANENT and FIB_RULE_IIF_DETACHED
+  const there = list("02002000 07000001 0b000000"), here = list("02002000 07000001 02000000");
+  expect(there.bytes).toEqual(here.bytes);
+  const lines = ["02002000 07000001 02000000", "2: 0a010002", "3: 6574683000", "10: 05000000", "15: 07000000"];
+  expect(sent((socket) => addRuleImage(socket, there.bytes))).toEqual(["type 32, flags 0x605", ...lines]);
+  expect(sent((socket) => delRule(socket, there))).toEqual(["type 33, flags 0x5", ...lines]);
 });
 
 test("a rule is one by its source alone when it asks nothing else, and only looks up a table", () => {

@@ -252,12 +252,12 @@ test("GC gives back what is not valid, of this network, list by list", () => {
 });
 
 test("STATUS tells how the leases of the network are doing", () => {
-  const status = () => thrown(() => dhcp.status!(conf(), undefined as never));
+  const status = () => thrown(() => dhcp.status!(conf(), undefined as never, {}));
   answers = [{ version: 1, report: { unanswered: 0 } }];
-  dhcp.status!(conf(), undefined as never);
+  dhcp.status!(conf(), undefined as never, {});
   expect(asked[0]!.slice(1, 3)).toEqual([{ do: "report", network: "net" }, 30_000]);
   answers = [{ version: 1 }];
-  dhcp.status!(conf(), undefined as never);
+  dhcp.status!(conf(), undefined as never, {});
   answers = [{ version: 1, report: { unanswered: 1, obstacle: "silence", forgottenInS: 9 } }];
   expect(status()).toMatchObject({ code: 51, message: 'no server renews 1 leases of network "net"' });
   answers = [{ version: 1, report: { unanswered: 0, obstacle: "silence", forgottenInS: 9 } }];
@@ -272,7 +272,7 @@ test("STATUS tells how the leases of the network are doing", () => {
 });
 
 test("STATUS without a service: nothing is available, and of leases that are held nobody renews any", () => {
-  const status = () => thrown(() => dhcp.status!(conf(), undefined as never));
+  const status = (network = conf()) => thrown(() => dhcp.status!(network, undefined as never, {}));
   const start = 'start "patchbay dhcp", or the unit cni-dhcp.service';
   answers = [new NoService("nobody listens")];
   expect(status()).toMatchObject({ code: 50, message: "nobody listens", details: start });
@@ -288,7 +288,7 @@ test("STATUS without a service: nothing is available, and of leases that are hel
   answers = [new Failed("not you", "be root")];
   expect(status()).toMatchObject({ code: 50, message: "not you", details: "be root" });
   answers = [new NoService("nobody listens")];
-  expect(thrown(() => dhcp.status!({ ...conf(), name: "other" }, undefined as never))).toMatchObject({ code: 50 });
+  expect(status({ ...conf(), name: "other" })).toMatchObject({ code: 50 });
 });
 
 test("a configuration without ipam is refused", () => {

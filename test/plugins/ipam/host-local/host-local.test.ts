@@ -236,7 +236,7 @@ test("STATUS succeeds when a set is full, which pools report, and makes nothing"
   using made = leaseDirectory();
   const given = { ipam: { ranges: [[{ subnet: "10.1.0.0/24" }], [{ subnet: "10.2.0.0/30" }]] } };
   const conf = confOf(made, given), pools = () => plugin.pools!(conf).map(({ free, capacity }) => [free, capacity]);
-  const status = (tested = conf) => plugin.status!(tested, undefined as never);
+  const status = (tested = conf) => plugin.status!(tested, undefined as never, {});
   status();
   expect(pools()).toEqual([[253, 253], [1, 1]]);
   expect(made.files()).toEqual({});
@@ -250,7 +250,7 @@ test("STATUS succeeds when a set is full, which pools report, and makes nothing"
 
 test("STATUS fails when a set has no usable address, and when leases cannot be stored", () => {
   using made = leaseDirectory();
-  const status = (ipam: Record<string, unknown>) => plugin.status!(confOf(made, { ipam }), undefined as never);
+  const status = (ipam: Record<string, unknown>) => plugin.status!(confOf(made, { ipam }), undefined as never, {});
   expect(() => status({ subnet: "10.1.0.0/24", rangeStart: "10.1.0.1", rangeEnd: "10.1.0.1" })).toThrow(
     expect.objectContaining({ code: 50, message: "no IP addresses available in range set: 10.1.0.1-10.1.0.1" }),
   );

@@ -94,8 +94,8 @@ test("GC removes what was kept for containers of the network that are gone", () 
 
 test("GC and STATUS of the delegate get its configuration while flanneld's file is there", () => {
   expect(flannel.passedOn!(conf())).toMatchObject({ type: "bridge", conf: { name: "net", mtu: 1450 } });
-  expect(flannel.status!(conf(), undefined as never)).toBeUndefined();
+  expect(flannel.status!(conf(), undefined as never, {})).toBeUndefined();
   rmSync(subnetFile);
   expect(flannel.passedOn!(conf())).toBeUndefined();
-  expect(() => flannel.status!(conf(), undefined as never)).toThrow("failed to load flannel 'subnet.env' file");
+  expect(() => flannel.status!(conf(), undefined as never, {})).toThrow("failed to load flannel 'subnet.env' file");
 });

@@ -22,13 +22,21 @@ const found = {
   up: true,
   parent: "pci/devices/0000:00:01.0",
   flags: 0,
+  txQueueLength: 1000,
 };
 const link = (change: Partial<Link> = {}) => ({ ...found, ...change }) as Link;
 const device: Device = asFound(link());
 
 test("of a link is recorded what it is recognised and restored by", () => {
-  const { flags: _, ...recorded } = found;
-  expect(device).toEqual(recorded);
+  const { flags: _, txQueueLength: __, ...recorded } = found;
+  const settings = { group: 0, txQueueLength: 1000, flags: 0, limits: {} };
+  expect(device).toEqual({ ...recorded, settings });
+  // Not whether it is up, nor what the kernel says of its own.
+  const { settings: kept } = asFound(link({ flags: 0x1 | 0x40 | 0x80 | 0x1000, mode: 1, broadcast: OTHER }), [1]);
+  expect(kept).toMatchObject({ flags: 0x80 | 0x1000, mode: 1, broadcast: OTHER });
+  // What it is upon counts where the host has that.
+  expect(asFound(link({ link: 7 }), [1]).hostLink).toBe(7);
+  expect(asFound(link({ link: 7, linkNetnsId: 0 }), [1])).toMatchObject({ hostLink: undefined, features: [1] });
 });
 
 test("hardware is told by its kind and its permanent address, and a device without one by the address it had", () => {
@@ -44,8 +52,11 @@ test("hardware is told by its kind and its permanent address, and a device witho
 const owner = { network: "net", containerId: "c1", ifName: "eth0" };
 const lent: LentLinkSpec = { owner, netnsPath: "/run/netns/c1", netns: "77", device, index: 9 };
 
-test("with a ledger: by the index in the namespace, or by the alias; never another piece of hardware", () => {
-  const inside = (change: Partial<Link>, spec = lent) =>
+test("with a ledger: hardware by its place on the bus, before Linux 5.14 by the index or the alias; never another one", () => {
+  const placeless = { ...lent, device: { ...device, parent: undefined } };
+  expect(isLent(link({ name: "x", index: 10, alias: "" }), lent)).toBe(true);
+  expect(isLent(link({ parent: "pci/devices/0000:00:02.0", index: 10, alias: "" }), lent)).toBe(false);
+  const inside = (change: Partial<Link>, spec: LentLinkSpec = placeless) =>
     isLent(link({ name: "eth0", index: 9, alias: "eno1", ...change }), spec);
   expect(inside({})).toBe(true);
   expect([inside({ alias: "spoilt" }), inside({ index: 10 }), inside({ index: 10, alias: "" })]).toEqual([
@@ -59,6 +70,23 @@ test("with a ledger: by the index in the namespace, or by the alias; never anoth
   const unmarked = { permanentMac: undefined, alias: "" };
   expect([inside(unmarked, virtual), inside({ ...unmarked, mac: OTHER }, virtual)]).toEqual([true, false]);
   expect(inside({ ...unmarked, mac: OTHER }, { ...virtual, netns: "77" })).toBe(true);
+});
+
+test("what software made, with the cookie known: by the link that it is upon, or by the index; never by the alias", () => {
+  const virtual: LentLinkSpec = {
+    ...lent,
+    device: { ...device, kind: "veth", permanentMac: undefined, hostLink: 7 },
+  };
+  const inside = (change: Partial<Link>, spec = virtual) =>
+    isLent(link({ kind: "veth", permanentMac: undefined, index: 9, alias: "eno1", ...change }), spec, () => 0);
+  expect(inside({ link: 7, linkNetnsId: 0, index: 10, alias: "" })).toBe(true);
+  expect([inside({ link: 7 }), inside({ link: 7, linkNetnsId: 1 }), inside({ link: 8, linkNetnsId: 0 })]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  const alone = { ...virtual, device: { ...virtual.device!, hostLink: undefined } };
+  expect([inside({ alias: "" }, alone), inside({ index: 10 }, alone)]).toEqual([true, false]);
 });
 
 test.each<[known: { name: string; mac: string }, inside: Partial<Link>, isOurs: boolean]>([

@@ -70,9 +70,27 @@ test("a container claims its mappings' ports, of each family in which it has an 
     way: "nftables",
     claims: [
       { family: 4, protocol: "tcp", port: 8080, at: undefined },
-      { family: 4, protocol: "udp", port: 53, at },
       { family: 6, protocol: "tcp", port: 8080, at: undefined },
+      { family: 4, protocol: "udp", port: 53, at },
     ],
   });
-  expect(claimantOf({ ...spec, mappings, addresses: ["fd00::2/64"] }).claims).toHaveLength(1);
+  expect(claimantOf({ ...spec, mappings, addresses: ["fd00::2/64"] })).toMatchObject({
+    claims: [{ family: 6, port: 8080 }],
+    unreached: { ports: [{ protocol: "udp", port: 53, hostIp: "192.0.2.1" }], families: [6] },
+  });
+});
+
+test("nobody reaches a container by ::1, and it is in no rule but those of older builds", () => {
+  const mapping = { ...web, hostIp: "::1" };
+  expect(claimantOf({ ...spec, mappings: [mapping] })).toMatchObject({
+    claims: [],
+    unreached: { ports: [{ protocol: "tcp", port: 8080, hostIp: "::1" }], families: [4, 6] },
+  });
+  expect(appliesTo({ ...spec, sparesLoopback: true }, mapping, 6)).toBe(false);
+  expect(appliesTo(spec, mapping, 6)).toBe(true);
+});
+
+test("what conditions leave out is asked for by others", () => {
+  const conditions = { 4: { protocol: { value: "udp" } }, 6: { protocol: { value: "udp" } } } as const;
+  expect(claimantOf({ ...spec, mappings: [web], conditions })).toMatchObject({ claims: [], unreached: undefined });
 });

@@ -1,0 +1,16 @@
+/** Links of the host on which IPv6 is switched off. The kernel says no more of them than "permission denied". */
+import { readSysctl, sysctlName } from "../../../ffi/sysctl.ts";
+
+/** Why the link takes no IPv6 address; undefined when it does. A link that is not there yet begins as `default`. */
+export function whyNoV6(link: string): string | undefined {
+  const name = readSysctl(keyOf(link)) === undefined ? "default" : link, value = readSysctl(keyOf(name));
+  if (value === "0") return undefined;
+  if (value === undefined) return "this kernel runs without IPv6 (ipv6.disable=1)";
+  // Who switched it off for all has to switch it on for all: the uplink has lost its addresses, too.
+  const key = keyOf(readSysctl(keyOf("all")) === "1" ? "all" : name);
+  return `IPv6 is disabled on ${link}: ${sysctlName(key)} is 1`;
+}
+
+function keyOf(link: string): string {
+  return `net/ipv6/conf/${link}/disable_ipv6`;
+}

@@ -1,0 +1,39 @@
+/** Maintainer scripts that run here for another root (dpkg(1), DPKG_ROOT): this machine's systemd and /run are none of its. */
+import { expect, test } from "bun:test";
+import { script } from "../../release/packages.ts";
+import { openMachine } from "../support/machine.ts";
+
+const scripts = [
+  ["patchbay.postinst", "configure", "0.1.0"],
+  ["patchbay.prerm", "remove"],
+  ["patchbay.postrm", "remove"],
+  ["patchbay.postrm", "purge"],
+] as const;
+
+/** What the script asks of systemd, and whether it has removed a directory that nothing is in. */
+async function doneBy([name, ...args]: readonly string[], DPKG_ROOT?: string) {
+  await using machine = await openMachine();
+  await machine.sh(`mkdir -p /run/systemd/system /run/patchbay /run/stubs
+    for name in systemctl deb-systemd-invoke; do
+      printf '#!/bin/sh\\necho "$0 $*" >>/run/asked\\n' >/run/stubs/$name
+    done
+    printf '#!/bin/sh\\nexit 0\\n' >/run/stubs/deb-systemd-helper; chmod +x /run/stubs/*; touch /run/asked`);
+  const text = script(`release/debian/${name}`, { name: "patchbay", directories: [] });
+  const env = {
+    PATH: "/run/stubs:/usr/sbin:/usr/bin:/sbin:/bin",
+    PATCHBAY_REMOVE: "force",
+    ...DPKG_ROOT && { DPKG_ROOT },
+  };
+  const { code, stderr } = await machine.run(["sh", "-c", text, name!, ...args], { env });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const asked = (await machine.sh("cat /run/asked")).split("\n").filter(Boolean).length;
+  return { asked: asked > 0, isGone: await machine.sh("[ -d /run/patchbay ] || echo gone") === "gone\n" };
+}
+
+for (const call of scripts) {
+  test(call.slice(0, 2).join(" "), async () => {
+    expect(await doneBy(call, "/run/root")).toEqual({ asked: false, isGone: false });
+    const isPurge = call[1] === "purge";
+    expect(await doneBy(call)).toEqual({ asked: !isPurge, isGone: isPurge });
+  });
+}

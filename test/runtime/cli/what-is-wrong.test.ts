@@ -1,0 +1,145 @@
+/** What a person reads of many attachments, of many differences, and of what repair cannot mend. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { commandsOn } from "../../support/commands.ts";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import { ping } from "../../support/traffic.ts";
+
+let machine: Machine;
+const directory = mkdtempSync(`${tmpdir()}/wrong-`);
+const { patchbay, must, json } = commandsOn(() => machine, () => directory);
+const configure = (name: string, plugins: unknown[]) =>
+  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
+const pool = (subnet: string) => ({ type: "host-local", ranges: [[{ subnet }]], routes: [{ dst: "0.0.0.0/0" }] });
+const shop = [
+  { type: "bridge", bridge: "shop0", isDefaultGateway: true, ipMasq: true, ipam: pool("10.40.0.0/24") },
+  { type: "portmap", backend: "iptables", capabilities: { portMappings: true } },
+  { type: "firewall", backend: "iptables" },
+];
+
+beforeAll(async () => {
+  machine = await openMachine();
+  configure("shop", shop);
+  configure("lo", [{ type: "loopback" }]);
+});
+afterAll(async () => {
+  await machine[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true });
+});
+
+describe("thirty containers after a flush", () => {
+  const COUNT = 30;
+  beforeAll(async () => {
+    for (let number = 1; number <= COUNT; number++) {
+      await machine.container(`c${number}`);
+      await must("add", "shop", `c${number}`, "--ports", `${8000 + number}:80`);
+    }
+    await machine.container("aside");
+    await must("add", "lo", "aside", "-i", "lo");
+  });
+  const FLUSH = "iptables -F; iptables -t nat -F; sysctl -qw net.ipv4.ip_forward=0";
+
+  test("inspect counts first, lists all, and says what is wrong once", async () => {
+    await machine.sh(FLUSH);
+    const { code, stdout } = await patchbay(["inspect"]);
+    expect(code).toBe(1);
+    const lines = stdout.split("\n");
+    expect(lines[0]).toBe(`${COUNT + 1} attachments: ${COUNT} differ, 1 ok`);
+    expect(lines.slice(3, 3 + COUNT).filter((line) => / differs: bridge, forwarding, masquerade, /.test(line)))
+      .toHaveLength(
+        COUNT,
+      );
+    expect(lines[3 + COUNT]).toMatch(/aside .* ok$/);
+    const below = lines.slice(4 + COUNT);
+    expect(below.filter((line) => line.startsWith("network "))).toEqual([
+      expect.stringMatching(/^network shop, container \S+, eth0 in \S+, and 29 more like it$/),
+    ]);
+    expect(below.filter((line) => line.includes("net.ipv4.ip_forward is not 1"))).toHaveLength(1);
+    expect(below.filter((line) => /rule -A CNI-\S+ .* not found.*, and [0-9]+ more like it$/.test(line)).length)
+      .toBeGreaterThan(0);
+    expect(below.filter((line) => line.includes("    ok "))).toEqual([]);
+    expect(below.at(-2)).toBe("  'patchbay repair shop' mends what it can");
+    expect(below.length).toBeLessThan(30);
+  });
+
+  test("check names each plugin, a line a difference, and the next step", async () => {
+    const { code, stdout, stderr } = await patchbay(["check", "shop", "c1"]);
+    expect([code, stdout]).toEqual([1, ""]);
+    const [head, ...lines] = stderr.trimEnd().split("\n");
+    expect(head).toMatch(/^patchbay check: shop \S+ is not as it was made: [0-9]+ differences$/);
+    for (const type of ["bridge", "portmap", "firewall"]) {
+      expect(lines.some((line) => line.startsWith(`  ${type}: `))).toBe(true);
+    }
+    expect(lines.at(-1)).toMatch(/^ {2}'patchbay repair shop \S+' mends what it can$/);
+    expect((await patchbay(["check", "shop", "c1", "--brief"])).stdout)
+      .toMatch(/^shop \S+ is not as it was made: [0-9]+ differences: bridge, portmap, firewall\n$/);
+    // What a flush takes is more than a person is shown.
+    const { problems } = await json("check", "shop", "c1");
+    expect(problems.length).toBeGreaterThan(lines.length);
+  });
+
+  test("repair --brief says what it mended, a line each", async () => {
+    const { code, stdout } = await patchbay(["repair", "--brief"]);
+    const [counts, , , ...rows] = stdout.trimEnd().split("\n");
+    expect([code, counts]).toEqual([0, `${COUNT + 1} attachments: ${COUNT} mended, 1 ok`]);
+    // The first one switches forwarding on for all, which also had the bridge accept redirects.
+    const mended = (what: RegExp) => rows.filter((row) => what.test(row)).length;
+    expect(mended(/ mended: bridge, forwarding, masquerade, port-mappings, firewall$/)).toBe(1);
+    expect(mended(/ mended: masquerade, port-mappings, firewall$/)).toBe(COUNT - 1);
+    expect(await patchbay(["check", "shop", "c1"])).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
+describe("what repair advises where it cannot mend", () => {
+  test("nothing that ends what works while 'add' would fail", async () => {
+    const both = { type: "host-local", ranges: [[{ subnet: "10.41.0.0/24" }], [{ subnet: "fd41::/64" }]] };
+    const makes: [type: string, plugin: Record<string, unknown>, link: string][] = [
+      ["bridge", { type: "bridge", bridge: "both0", isGateway: true, ipam: both }, "both0"],
+      ["ptp", { type: "ptp", ipam: both }, "veth\\w+"],
+    ];
+    for (const [type, plugin, link] of makes) {
+      configure("both", [plugin]);
+      const web = await machine.container(`both-${type}`);
+      await must("add", "both", web.name);
+      await machine.sh("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
+      const { code, stdout } = await patchbay(["repair", "both"]);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(
+        new RegExp(`IPv6 is disabled on ${link}: net\\.ipv6\\.conf\\.all\\.disable_ipv6 is 1`),
+      );
+      expect(stdout).toMatch(/keep the attachment, because 'add' would fail now/);
+      expect(stdout).toContain("'sysctl -w net.ipv6.conf.");
+      expect(stdout).not.toContain("patchbay del");
+      // What the advice rests on is true.
+      await machine.container(`later-${type}`);
+      const advised = `IPv6 is disabled on`;
+      for (const command of ["plan", "status"]) {
+        expect(await patchbay([command, "both"])).toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining(advised),
+        });
+      }
+      expect(await patchbay(["add", "both", `later-${type}`]))
+        .toMatchObject({ code: 1, stderr: expect.stringContaining(advised) });
+      expect(await ping(machine, web, "10.41.0.1")).toBe(true);
+      await machine.sh("sysctl -qw net.ipv6.conf.all.disable_ipv6=0");
+      expect(await patchbay(["repair", "both"])).toMatchObject({ code: 0 });
+      await must("del", "both", web.name);
+    }
+  });
+
+  test("'del' and 'add' for a link that is gone, if 'add' would work: otherwise what is missing, first", async () => {
+    await machine.sh("ip link add up0 type veth peer name up1; ip link set up0 up");
+    configure("mac", [{ type: "macvlan", master: "up0", ipam: pool("10.42.0.0/24") }]);
+    await machine.container("vlan");
+    await must("add", "mac", "vlan", "--container-id", "vlan");
+    await machine.sh("ip -n vlan link del eth0");
+    const anew = "'patchbay del mac vlan', and 'add' after it, make it anew\n";
+    expect(await patchbay(["repair", "mac"])).toMatchObject({ code: 1, stdout: expect.stringContaining(anew) });
+    await machine.sh("ip link del up0");
+    const { stdout } = await patchbay(["repair", "mac"]);
+    expect(stdout).toMatch(/'add' would fail now: .*failed to lookup master "up0": Link not found/);
+    expect(stdout).not.toContain("patchbay del");
+  });
+});
