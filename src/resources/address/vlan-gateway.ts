@@ -11,6 +11,8 @@ import { addPortVlans, delPortVlans, listPortVlans } from "../../ffi/netlink/rou
 import { addLink, delLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { vethKind } from "../../ffi/netlink/route/link-kinds.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { randomMac } from "../../ffi/random.ts";
+import { parseMac } from "../../net/mac.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { sayingWhatIsLacking } from "../link/shared/vlan-filtering.ts";
 import { freshHostName } from "../link/shared/usable.ts";
@@ -105,7 +107,8 @@ function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
       ifName: freshHostName(host),
       mtu,
       master: bridge.index,
-      kind: vethKind({ peer: { ifName: name, mtu } }),
+      // A given one: udev's MACAddressPolicy changes those that the kernel picked.
+      kind: vethKind({ peer: { ifName: name, mtu, address: parseMac(randomMac()) } }),
     });
     return true;
   } catch (error) {
