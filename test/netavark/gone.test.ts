@@ -187,3 +187,28 @@ test("gc waits while a setup or teardown runs; the next setup takes away a ledge
   expect(await machine.sh("ls -I 'serve*' /run/patchbay")).toBe("net7\nnet8\n");
   await call(machine, "teardown", other, inputOf(2));
 });
+
+test("a port stays with its container while that lives, and goes to the next when it is gone", async () => {
+  await using machine = await openMachine();
+  const [one, two] = [await machine.container(), await machine.container()];
+  const [first, second] = [1, 2].map((number) =>
+    containerIn([{ network: bridgeNetwork(8) }], number, [published(8080, 80)])
+  );
+  const leadsTo = async () => (await machine.sh("nft list table inet netavark")).match(/8080 .*?: (\S+ \. 80)/)?.[1];
+  expect(await attach(machine, "setup", one, first!)).toMatchObject({ code: 0 });
+  await machine.sh(`ip -n ${two.name} link set lo up`);
+  const held = await leadsTo(), before = await quietMoment(machine);
+  const taken = `host port 8080/tcp is taken by container ${first!.container_id}, interface eth0 of network net8`;
+  expect(await attach(machine, "setup", two, second!)).toMatchObject({
+    code: 1,
+    json: { error: expect.stringContaining(taken) },
+  });
+  expect(await leftSince(before, machine)).toEqual([]);
+  // More ledgers than a setup looks at.
+  await machine.sh(
+    "mkdir -p /run/patchbay/many; cd /run/patchbay/many; touch $(seq -f '%g@eth0@netavark-bridge' 2000)",
+  );
+  await remove(machine, one);
+  expect(await attach(machine, "setup", two, second!)).toMatchObject({ code: 0 });
+  expect([held, await leadsTo()]).toEqual(["10.88.0.11 . 80", "10.88.0.12 . 80"]);
+});

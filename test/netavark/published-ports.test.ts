@@ -52,7 +52,7 @@ test.each(kinds)("published ports %s", async (_, published, lines) => {
   expect(await listed(machine)).toEqual(before);
 });
 
-test("a port is its last owner's, and what is missing is told", async () => {
+test("a port is its last owner's where no ledger records the one before, and what is missing is told", async () => {
   await using machine = await openWithTable(rules);
   const both = [port, { ...port, hostPort: 8081, hostIp: "192.0.2.1" }, { ...port, hostPort: 8082, hostIp: "::1" }];
   const one = { ...ofOne, ports: both }, two = { ...one, containerId: "c2", ports: [port] };
@@ -60,7 +60,7 @@ test("a port is its last owner's, and what is missing is told", async () => {
   const elements = async () => (await listed(machine)).filter((line) => line.includes("tcp . 8080"));
   expect(await drive(machine, [ports("verify", two), ports("verify", one)])).toEqual([
     [],
-    ["port 8080 is another's", "port 8080 is another's"],
+    Array(2).fill("port 8080/tcp belongs to container c2, interface eth0 of network orchard"),
   ]);
   const taken = await elements();
   expect(taken).toEqual([expect.stringContaining("id: c2"), expect.stringContaining("id: c2")]);
@@ -68,7 +68,7 @@ test("a port is its last owner's, and what is missing is told", async () => {
   expect(await elements()).toEqual(taken);
   expect(await drive(machine, [ports("remove", two), ports("verify", one)])).toEqual([
     "removed",
-    ["port 8080 is missing", "port 8080 is missing", "7 rules for ports of one address are missing"],
+    ["port 8080/tcp is missing", "port 8080/tcp is missing", "7 rules for ports of one address are missing"],
   ]);
 });
 

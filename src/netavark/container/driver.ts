@@ -24,6 +24,8 @@ export interface NetavarkSettings
 export interface Driver {
   /** Makes all or nothing. */
   setUp(session: Session, netnsPath: string): StatusBlock;
+  /** Records that another container may have the ports from now on: `tearDown` may be killed, and is not called again. */
+  yieldPorts?(): void;
   /** Removes what is there; the namespace may be gone. */
   tearDown(session: Session, netnsPath: string): void;
   /** The names for aardvark-dns; undefined for a network without names. */

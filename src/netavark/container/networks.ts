@@ -12,10 +12,11 @@ import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import type { NamedAttachment } from "../../podman-documents/netavark.schema.ts";
 import { isNetavarksDriver } from "../../podman-documents/drivers.ts";
 import type { CheckedCall } from "../../podman-documents/container-call.ts";
+import { PortTaken } from "../../resources/netavark/published-ports.ts";
 import { failureText, within } from "../../resources/netavark/shared/failure.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
 import type { ContainerNetwork, Driver, NetavarkSettings } from "./driver.ts";
-import { removeStaleAttachments } from "./stale.ts";
+import { removeStaleAttachment, removeStaleAttachments } from "./stale.ts";
 import { foreignDriver } from "./foreign-driver.ts";
 import { driverToSetUp, driverToTearDown } from "./own-driver.ts";
 
@@ -40,21 +41,41 @@ export function setUp(
   examine?.(pluginsOf(drivers), OWN_PLUGINS);
   return whileDirectoryLocked(settings.configDirectory, () => {
     removeStaleAttachments();
-    const blocks: Record<string, StatusBlock> = Object.create(null);
-    inSession((session) =>
-      attachAllOrNone(all, {
-        attach({ containerNetwork, driver }) {
-          blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
-        },
-        finish() {
-          if (isCallerGone()) throw new Error("the caller is gone");
-        },
-        takeBack: ({ driver }) => driver.tearDown(session, netnsPath),
-        errorOf: (error, notTakenBack) => joined([error, ...notTakenBack]),
-      })
-    );
-    return blocks;
+    return attachOverStale(all, netnsPath);
   });
+}
+
+/** Each try again is after an attachment that was in the way has gone. */
+function attachOverStale(all: Attaching[], netnsPath: string): Record<string, StatusBlock> {
+  try {
+    return attachAll(all, netnsPath);
+  } catch (error) {
+    const holder = error instanceof PortTaken ? error.holder : undefined;
+    if (holder === undefined || !removeStaleAttachment(holder)) throw error;
+    return attachOverStale(all, netnsPath);
+  }
+}
+
+interface Attaching {
+  containerNetwork: ContainerNetwork;
+  driver: Driver;
+}
+
+function attachAll(all: Attaching[], netnsPath: string): Record<string, StatusBlock> {
+  const blocks: Record<string, StatusBlock> = Object.create(null);
+  inSession((session) =>
+    attachAllOrNone(all, {
+      attach({ containerNetwork, driver }) {
+        blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
+      },
+      finish() {
+        if (isCallerGone()) throw new Error("the caller is gone");
+      },
+      takeBack: ({ driver }) => driver.tearDown(session, netnsPath),
+      errorOf: (error, notTakenBack) => joined([error, ...notTakenBack]),
+    })
+  );
+  return blocks;
 }
 
 /** Continues after a failure. */
@@ -71,6 +92,7 @@ export function tearDown(call: CheckedCall, netnsPath: string, settings: Netavar
     log("warn", "netavark::commands::teardown", `container netns not found: ${failureText(error)}`);
   }
   whileDirectoryLocked(settings.configDirectory, () => {
+    for (const { yieldPorts } of drivers) attempt(failures, () => yieldPorts?.());
     inSession((session) => {
       for (const driver of drivers) attempt(failures, () => driver.tearDown(session, netnsPath));
     });

@@ -19,6 +19,7 @@ import { containerLinkKind } from "../../resources/link/container-link.ts";
 import { vethKind } from "../../resources/link/veth.ts";
 import { canHaveNames } from "../../resources/netavark/aardvark-names/names.ts";
 import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
+import { publishedPortsKind } from "../../resources/netavark/published-ports.ts";
 import type { ContainerNetwork, Driver, NetavarkSettings } from "./driver.ts";
 
 /** For `setup`. Throws for what it must refuse, before anything is made. */
@@ -98,12 +99,16 @@ function driverWith(containerNetwork: ContainerNetwork, conf: NetavarkConf): Dri
     ...document,
   });
   const plugin = pluginOf(network) as unknown as PluginDefinition<PluginConfig>;
+  const owner = { network: network.name, containerId: call.container_id, ifName };
   return {
     plugin: { type: plugin.name, config: document.document },
     setUp: (session, netnsPath) => statusBlock(ifName, session.runVerb(plugin, invocation("ADD", netnsPath))!),
+    yieldPorts() {
+      const record = readLedger(owner, plugin.name);
+      if (record !== undefined) giveUp(record, publishedPortsKind.kind);
+    },
     tearDown(session, netnsPath) {
-      const ofDel = invocation("DEL", netnsPath),
-        owner = { network: network.name, containerId: call.container_id, ifName };
+      const ofDel = invocation("DEL", netnsPath);
       const record = readLedger(owner, plugin.name), kind = linkKindOf(network);
       const isMissing = record !== undefined && hasLostLink(session, ofDel, record, kind);
       // When this call is killed, the next one finds that an earlier teardown has removed the link.

@@ -2,9 +2,11 @@
  * Removes what killed calls have left of containers that have ended: names, ports, files and ledgers. podman removes a
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
+import type { Owner } from "../../contract/owner.ts";
 import { isLeft } from "../../ffi/calls.ts";
 import { isNamespaceGone } from "../../engine/operator/inspect.ts";
-import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
+import { readLedger, removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
+import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import { HostView } from "../../engine/ledger/whereabouts.ts";
 import { removeStale } from "../../engine/verbs/gc.ts";
 import netavarkBridge from "../../plugins/netavark/netavark-bridge/netavark-bridge.ts";
@@ -27,16 +29,26 @@ export function removeStaleAttachments(): void {
   } catch (error) {
     log("warn", MODULE, `empty ledgers stay: ${failureText(error)}`);
   }
-  for (const record of someLedgers(netavarkBridge.name, MOST_LOOKS)) {
-    const { network, containerId, ifName } = record.header;
-    try {
-      if (!isNamespaceGone({ ...record.header, names: [], ledgers: [record] }, view)) continue;
-      const gone = { ...record, header: { ...record.header, netnsPath: "" } };
-      inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
-      log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);
-    } catch (error) {
-      if (isLeft(error)) throw error;
-      log("warn", MODULE, `${ifName} of container ${containerId}, which is gone, stays: ${failureText(error)}`);
-    }
+  for (const record of someLedgers(netavarkBridge.name, MOST_LOOKS)) removeIfStale(record, view);
+}
+
+/** The attachment of this owner, which is in the way. Returns whether it was removed. */
+export function removeStaleAttachment(owner: Owner): boolean {
+  const record = readLedger(owner, netavarkBridge.name);
+  return record !== undefined && removeIfStale(record, new HostView(false));
+}
+
+function removeIfStale(record: LedgerRecord, view: HostView): boolean {
+  const { network, containerId, ifName } = record.header;
+  try {
+    if (!isNamespaceGone({ ...record.header, names: [], ledgers: [record] }, view)) return false;
+    const gone = { ...record, header: { ...record.header, netnsPath: "" } };
+    inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
+    log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);
+    return true;
+  } catch (error) {
+    if (isLeft(error)) throw error;
+    log("warn", MODULE, `${ifName} of container ${containerId}, which is gone, stays: ${failureText(error)}`);
+    return false;
   }
 }

@@ -2,6 +2,8 @@
  * The published ports of a container of podman's. Ports of all addresses of the host are elements of the subnet's map; a
  * port of one address is a rule of its own, as netavark writes it. The comment of both names the owner.
  */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import type { Host } from "../../contract/host.ts";
 import type { PortClaimant } from "../../contract/host-ports.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
@@ -23,8 +25,8 @@ import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/r
 import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
-import { parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import { ownerComment } from "../packets/shared/owner-comment.ts";
+import { formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import { ownerComment, ownerIn, ownerText } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
 import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
 import { isSame, writeRule } from "./shared/nft-table.ts";
@@ -49,16 +51,15 @@ export interface PublishedPort {
 export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
   kind: "published-ports",
   unmade: undefined,
-  apply(spec, { netfilter }) {
-    commitUnchanged(netfilter, () => planMaking(netfilter, spec));
+  apply(spec, host) {
+    commitUnchanged(host.netfilter, () => planMaking(spec, host));
   },
   verify(spec, { netfilter }) {
     const owner = ownerComment(spec), differences: string[] = [];
     for (const { set, element, port } of elementsOf(spec, owner)) {
       const found = getElement(netfilter, set, element.key);
-      if (found?.comment !== owner) {
-        differences.push(`port ${port} is ${found === undefined ? "missing" : "another's"}`);
-      }
+      if (found === undefined) differences.push(`port ${port} is missing`);
+      else if (found.comment !== owner) differences.push(`port ${port} belongs to ${ownerText(found.comment)}`);
     }
     const missing = rulesOf(spec, isOfOneAddress).length - ownRules(netfilter, spec, owner).length;
     if (missing > 0) differences.push(`${missing} rules for ports of one address are missing`);
@@ -105,12 +106,32 @@ export function runText(first: number, range: number): string {
   return range === 1 ? `${first}` : `${first}-${first + range - 1}`;
 }
 
-function planMaking(socket: NetlinkSocket, spec: PublishedPortsSpec): NftMessage[] {
-  const owner = ownerComment(spec), messages: NftMessage[] = [];
-  for (const { set, element } of elementsOf(spec, owner)) {
+/** A port that another container of the network has; `holder` where the ledger of its attachment may be asked. */
+export class PortTaken extends CniError {
+  constructor(port: string, found: Element, readonly holder: Owner | undefined) {
+    const { comment, data } = found, address = formatAddress(data!.subarray(0, -4));
+    super(
+      INTERNAL,
+      `host port ${port} is taken by ${ownerText(comment)}`,
+      `it leads to ${address}; its teardown frees it`,
+    );
+  }
+}
+
+/**
+ * podman asks whether a port is free only after setup. So a port stays with its container, unless its teardown has begun or
+ * no ledger records it: the packets of a container that runs would go to one that is about to fail.
+ */
+function planMaking(spec: PublishedPortsSpec, host: Host): NftMessage[] {
+  const owner = ownerComment(spec), messages: NftMessage[] = [], socket = host.netfilter;
+  for (const { set, element, port } of elementsOf(spec, owner)) {
     const found = getElement(socket, set, element.key);
-    // podman gave the port to this container, so the former owner is gone.
-    if (found !== undefined) messages.push(delElement(set, element.key));
+    if (found !== undefined) {
+      if (found.comment !== owner && isRecorded(found, spec, host)) {
+        throw new PortTaken(port, found, ownerIn(found.comment, spec.network));
+      }
+      messages.push(delElement(set, element.key));
+    }
     messages.push(createElement(set, element));
   }
   const rules = rulesOf(spec, isOfOneAddress);
@@ -121,6 +142,11 @@ function planMaking(socket: NetlinkSocket, spec: PublishedPortsSpec): NftMessage
     messages.push(...writeRule(rule, { userdata: comment(owner) }));
   }
   return messages;
+}
+
+function isRecorded({ comment }: Element, spec: PublishedPortsSpec, host: Host): boolean {
+  const others = host.recordedByOthers(publishedPortsKind.kind, spec) as PublishedPortsSpec[];
+  return others.some((other) => ownerComment(other) === comment);
 }
 
 function planRemoval(socket: NetlinkSocket, spec: PublishedPortsSpec, isRestated: boolean): NftMessage[] {
@@ -164,7 +190,8 @@ function chainsOf({ networkId, targets }: PublishedPortsSpec): string[] {
 interface Placed {
   set: NftSet;
   element: Element;
-  port: number;
+  /** For messages. */
+  port: string;
 }
 
 function elementsOf({ networkId, targets, ports }: PublishedPortsSpec, owner: string): Placed[] {
@@ -178,7 +205,7 @@ function elementsOf({ networkId, targets, ports }: PublishedPortsSpec, owner: st
         const data = new Uint8Array(to.length + 4);
         data.set(to);
         data.set(portBytes(port.containerPort + at), to.length);
-        placed.push({ set, element: { key, data, comment: owner }, port: port.hostPort + at });
+        placed.push({ set, element: { key, data, comment: owner }, port: `${port.hostPort + at}/${port.protocol}` });
       }
     }
   }
