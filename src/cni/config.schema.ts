@@ -84,10 +84,14 @@ export const route = z.object({
 
 export const addressRange = z.object({
   subnet: subnet.optional().describe("The subnet the range belongs to."),
-  rangeStart: address.optional().describe("The first address to hand out."),
-  rangeEnd: address.optional().describe("The last address to hand out."),
-  gateway: address.optional().describe("The gateway's address, which is never handed out."),
-});
+  rangeStart: address.optional().describe(
+    "The first address to hand out; without it, the subnet's first usable one.",
+  ),
+  rangeEnd: address.optional().describe("The last address to hand out; without it, the subnet's last usable one."),
+  gateway: address.optional().describe(
+    "The gateway's address, which is never handed out; without it, the subnet's first usable one.",
+  ),
+}).meta({ required: ["subnet"] });
 
 /** Keys that IPAM plugins copy into the result. */
 export const ipamRouting = {

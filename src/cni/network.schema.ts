@@ -10,11 +10,15 @@ const { cniVersion, name, type, capabilities, ipam, dns, args } = commonKeys;
 const cniVersions = z.array(cniVersion.unwrap()).optional().describe("The versions the network may be run in.");
 
 const description = ipam.description!;
+/** Of any IPAM plugin. */
+const rangeSets = z.array(z.array(addressRange.meta({ required: undefined }))).describe(
+  capability.ipRanges.description!,
+);
 const ipamKeys = {
   ...addressRange.shape,
   ...ipamRouting,
   dataDir: z.string().optional().describe("The directory of the leases."),
-  ranges: z.array(z.array(addressRange)).optional().describe("One list of ranges for each address to allocate."),
+  ranges: rangeSets.optional(),
 };
 
 export const networkConfig = z.looseObject({
@@ -34,7 +38,9 @@ export const networkConfig = z.looseObject({
       ),
     }).optional().describe("What plugins read."),
   }).optional().describe(commonKeys.args.description!),
-  runtimeConfig: z.looseObject(capability).partial().optional().describe(commonKeys.runtimeConfig.description!),
+  runtimeConfig: z.looseObject({ ...capability, ipRanges: rangeSets }).partial().optional().describe(
+    commonKeys.runtimeConfig.description!,
+  ),
   prevResult: result10.optional().meta({
     required: undefined,
     title: undefined,

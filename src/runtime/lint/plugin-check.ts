@@ -52,7 +52,7 @@ export function checkByPlugin(
 }
 
 function isOfValue({ message }: Remark): boolean {
-  return message.startsWith("must ");
+  return message.startsWith("must ") || message === "is missing";
 }
 
 /** Plugins have words of their own for a key: `unknown macvlan mode: "x"`. */

@@ -111,7 +111,7 @@ describe("what is found", () => {
       'warning: "dns.nameserver" is not known, and ignored; did you mean "nameservers"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subent: "10.0.0.0/24" }]] } }, [
-      'error: "ipam" invalid range set 0: IP <nil> not v4 nor v6; a range needs "subnet"',
+      'error: "ipam.ranges[0][0].subnet" is missing',
       'warning: "ipam.ranges[0][0].subent" is not known, and ignored; did you mean "subnet"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subnet: "10.0.0.500/24" }]] } }, [

@@ -37,7 +37,7 @@ export const bridgeConf = z.object({
   hairpinMode: z.boolean().default(false).describe("Let the container reach itself through the bridge."),
   promiscMode: z.boolean().default(false).describe("Put the bridge into promiscuous mode."),
   vlan: z.int().min(0, { error: vlanError }).max(4094, { error: vlanError }).default(0).describe(
-    "The container's VLAN, untagged.",
+    "The container's VLAN, untagged; 0 for none.",
   ),
   vlanTrunk: z.array(
     z.object({

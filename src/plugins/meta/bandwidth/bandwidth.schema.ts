@@ -7,9 +7,9 @@ const subnets = z.array(z.string()).optional();
 
 const limits = {
   ingressRate: bits.describe("The rate at which the container may receive, in bits per second; 0 for no limit."),
-  ingressBurst: bits.describe("The size of a burst, in bits."),
+  ingressBurst: bits.describe("The size of a burst, in bits; each rate above 0 needs its own."),
   egressRate: bits.describe("The rate at which the container may send, in bits per second; 0 for no limit."),
-  egressBurst: bits.describe("The size of a burst, in bits."),
+  egressBurst: bits.describe("The size of a burst, in bits; each rate above 0 needs its own."),
   unshapedSubnets: subnets.describe("Traffic with these subnets is not limited."),
   shapedSubnets: subnets.describe("Only traffic with these subnets is limited."),
 };

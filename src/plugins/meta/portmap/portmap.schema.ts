@@ -38,7 +38,7 @@ export const portmapConf = z.object({
           description: "The ports' protocol.",
         }),
         hostIP: z.string().default("").describe("The host's address; without it, any."),
-      }),
+      }).meta({ required: ["hostPort", "containerPort"] }),
     ).optional().describe("Ports of the host that lead to the container."),
   }),
 }).meta({ title: "CNI portmap plugin configuration", required: ["cniVersion", "name", "type"] });
