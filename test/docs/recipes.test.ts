@@ -82,6 +82,39 @@ test("docs/recipes/dhcp.md does what it says, with a server on the LAN and the s
   await runOn(machine, "docs/recipes/dhcp.md", stepsOf("docs/recipes/dhcp.md"));
 });
 
+test("docs/monitoring.md: what mends is silent while all is well; metrics have zeros, and what cannot be read", async () => {
+  await using machine = await openMachine();
+  await machine.sh(privately);
+  const steps = stepsOf("docs/monitoring.md"), [network] = steps;
+  const holding = (text: string) => steps.filter((step) => step.text.includes(text));
+  const metrics = holding("/run/patchbay-metrics"), mending = holding("patchbay repair --brief");
+  const printedBy = async (more: Step[]) => (await runPage(machine, more)).blocks.at(-1)?.printed?.trim().split("\n");
+  const attachments = (ok: number) => [
+    `patchbay_attachments{state="ok"} ${ok}`,
+    ...["differs", "gone", "elsewhere"].map((state) => `patchbay_attachments{state="${state}"} 0`),
+  ];
+  const inFile = (name: string, file: string) => `{network="${name}",file="/etc/cni/net.d/${file}.conflist"`;
+  const free = `patchbay_addresses_free${inFile("home", "20-home")},ranges="10.101.0.1-10.101.0.254"}`;
+  expect(await printedBy([network!, ...metrics])).toEqual([
+    ...attachments(0),
+    "patchbay_ledgers_unreadable 0",
+    `patchbay_network_problems${inFile("home", "20-home")}} 0`,
+    `${free} 253`,
+  ]);
+  await machine.sh("ip netns add web; patchbay add home web >/run/result");
+  expect(await printedBy(mending)).toEqual([""]);
+  await machine.sh(`
+    for ledger in /run/patchbay/home/*; do echo >$ledger; done
+    echo no network >/etc/cni/net.d/10-broken.conflist`);
+  expect(await printedBy(metrics)).toEqual([
+    ...attachments(1),
+    "patchbay_ledgers_unreadable 1",
+    `patchbay_network_problems${inFile("?", "10-broken")}} 1`,
+    `patchbay_network_problems${inFile("home", "20-home")}} 1`,
+    `${free} 252`,
+  ]);
+});
+
 test("a line that is not printed, or not in its place, is missing; a block that nobody runs is an error", () => {
   expect(missingLines(["a …  c", "…", "d"], "x\n  a b   c\nd\n")).toEqual([]);
   expect(missingLines(["d", "a b"], "a b\nd\n")).toEqual(["a b"]);
