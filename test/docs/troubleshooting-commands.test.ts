@@ -42,6 +42,14 @@ const wget = "timeout 2 busybox wget -q -O -";
 const fromOutside = `ip netns exec outside ${wget} http://198.51.100.1:8080/page`;
 
 const breakages: Record<string, Breakage> = {
+  "The node is not ready (cni plugin not initialized)": {
+    broken:
+      `echo '{ "cniVersion": "1.1.0", "name": "pods", "plugins": [ { "type": "loopback" }, ] }' >/etc/cni/net.d/10-pods.conflist`,
+  },
+  "A container does not reach itself by its published port (hairpin)": {
+    broken: ":",
+    works: `ip netns exec web ${wget} http://198.51.100.1:8080/page`,
+  },
   "No internet": { broken: "ip link set eth1 down", works: "ip netns exec web ping -c 1 -W 1 198.51.100.2" },
   "Connection refused": {
     broken:
