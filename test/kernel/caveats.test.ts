@@ -17,14 +17,13 @@ const configure = (...plugins: Record<string, unknown>[]) =>
 const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
 const bridge = (ipam: object) => ({ type: "bridge", bridge: "br0", isDefaultGateway: true, ipam });
 const leased = { type: "host-local", subnet: "10.9.0.0/24" };
+/** Behind an uplink of the host. */
+const FAR = `ip netns add far; ip link add up0 type veth peer name far0 netns far; ip address add 10.1.0.1/24 dev up0
+  ip link set up0 up; ip -n far address add 10.1.0.2/24 dev far0; ip -n far link set far0 up`;
 
 test("nftables cannot allow what another chain drops: nothing is forwarded, and plan and status name the chain", async () => {
   configure(bridge(leased), { type: "firewall", backend: "nftables" });
-  await machine.sh(
-    "ip netns add far; ip link add up0 type veth peer name far0 netns far; ip address add 10.1.0.1/24 dev up0",
-  );
-  await machine.sh("ip link set up0 up; ip -n far address add 10.1.0.2/24 dev far0; ip -n far link set far0 up");
-  await machine.sh("ip -n far route add default via 10.1.0.1");
+  await machine.sh(`${FAR}; ip -n far route add default via 10.1.0.1`);
   const web = await machine.container("web");
   expect(await patchbay("add", "n", "web")).toMatchObject({ code: 0 });
   const ping = () => machine.run(["ping", "-c1", "-W1", "10.1.0.2"], { in: web });
@@ -119,4 +118,22 @@ test("a masquerade without a way out, and a key of another plugin: plan and stat
     expect(stderr).toContain('"plugins[0].ingressPolicy" is an option of firewall, and ignored here');
   }
   expect(await patchbay("add", "n", "web")).toMatchObject({ code: 0 });
+});
+
+test("a masquerade on a bridge without the gateway's address: nothing gets out, and plan and status say why", async () => {
+  configure({ type: "bridge", bridge: "br0", ipMasq: true, ipam: { ...leased, routes: [{ dst: "0.0.0.0/0" }] } });
+  await machine.sh(`${FAR}; sysctl -qw net.ipv4.ip_forward=1`);
+  const web = await machine.container("web");
+  expect(await patchbay("add", "n", "web")).toMatchObject({ code: 0 });
+  const ping = () => machine.run(["ping", "-c1", "-W1", "10.1.0.2"], { in: web });
+  const said = expect.stringContaining('"ipMasq" has nothing to do while the host has no address in 10.9.0.0/24');
+  for (const words of [["plan", "n"], ["status", "n"]]) {
+    expect(await patchbay(...words)).toMatchObject({ code: 0, stderr: said });
+  }
+  expect((await ping()).code).toBe(1);
+  await machine.sh("ip address add 10.9.0.1/24 dev br0");
+  expect(await untilTrue(ping, ({ code }) => code === 0)).toMatchObject({ code: 0 });
+  for (const words of [["plan", "n"], ["status", "n"]]) {
+    expect(await patchbay(...words)).toMatchObject({ code: 0, stderr: "" });
+  }
 });

@@ -2,6 +2,7 @@
 import { field, isObject } from "../../cni/json.ts";
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../cni/error.ts";
 import type { Caveat, Written } from "../../contract/plugin.ts";
+import { parsePrefix, type Prefix } from "../../net/address.ts";
 import { whyNoV6 } from "../../resources/address/shared/disabled-v6.ts";
 
 /** IPAM plugins whose routes the configuration has. */
@@ -30,6 +31,12 @@ export function masqueradeCaveats(written: Written): Caveat[] {
 export function familiesOf(plugins: readonly Written[]): readonly (4 | 6)[] {
   const ipams = plugins.map(({ document }) => field(document, "ipam")).filter((ipam) => isObject(ipam));
   return ipams.length > 0 && ipams.every(isTelling) ? familiesIn(ipams) : [4, 6];
+}
+
+/** Of a container's addresses, which need not be the first of them. None where only ADD will tell. */
+export function subnetsOf(document: Readonly<Record<string, unknown>>): Prefix[] {
+  const ipam = field(document, "ipam");
+  return isObject(ipam) && isTelling(ipam) ? addressesOf(ipam).flatMap((text) => parsePrefix(text) ?? []) : [];
 }
 
 /** For plugins whose gateways are the host's: throws where this link of it takes no addresses of IPv6. */

@@ -184,6 +184,10 @@ describe("what is found", () => {
     ]],
     [{ type: "bridge", ipMasq: true, isDefaultGateway: true, ipam: leased }, []],
     [{ type: "bridge", ipMasq: true, ipam: { type: "dhcp" } }, []],
+    [{ type: "bridge", ipMasq: true, isGateway: true, ipam: { ...leased, routes: [{ dst: "0.0.0.0/0" }] } }, []],
+    [{ type: "bridge", ipMasq: true, ipam: { ...leased, routes: [{ dst: "0.0.0.0/0" }] } }, [
+      'warning: "ipMasq" has nothing to do while the host has no address in 10.0.0.0/24; "isGateway" gives it the gateway\'s',
+    ]],
     [{ type: "bridge", ipam: { type: "static", addresses: [{ address: "10.1.0.5/24", gateway: "10.9.0.1" }] } }, [
       'warning: "ipam.addresses[0].gateway" 10.9.0.1 is not in the subnet of 10.1.0.5/24',
     ]],
