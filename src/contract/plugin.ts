@@ -112,14 +112,14 @@ export interface Written {
   document: Readonly<Record<string, unknown>>;
 }
 
-/** A plugin that another one stands behind. */
+/** A plugin of a network, for those that stand behind it. */
 export interface Earlier extends Written {
   /** Undefined for a plugin of another make. */
   own: PluginDefinition<PluginConfig> | undefined;
 }
 
 /** A plugin in its network. */
-export interface Placed extends Written {
+export interface Placed extends Earlier {
   before: readonly Earlier[];
   /** Undefined for those who look at files alone. */
   host: Host | undefined;

@@ -14,11 +14,13 @@ import type { AttachmentRequest, Runtime } from "./plugin-call.ts";
 export function caveatsOf(network: Network, host: Host | undefined): Caveat[][] {
   const before: Earlier[] = [];
   return network.plugins.map((plugin) => {
-    const { type } = plugin, document = documentOf(network, plugin);
+    const { type } = plugin,
+      document = documentOf(network, plugin),
+      placed = { type, document, own: loadPlugin(type) };
     const found = readable("caveats", plugin, () => document).flatMap(({ own, conf }) =>
-      own.caveats?.(conf, { type, document, before, host }) ?? []
+      own.caveats?.(conf, { ...placed, before, host }) ?? []
     );
-    before.push({ type, document, own: loadPlugin(type) });
+    before.push(placed);
     return found;
   });
 }

@@ -48,6 +48,22 @@ test("nftables cannot allow what another chain drops: nothing is forwarded, and 
   }
 });
 
+test("a route whose gateway nobody reaches: status, networks and plan say what add fails with", async () => {
+  configure(bridge({ ...leased, routes: [{ dst: "198.51.100.0/24", gw: "10.8.0.1" }] }));
+  await machine.container("web");
+  const route = "198.51.100.0/24 via 10.8.0.1", reason = "network is unreachable";
+  const refused = expect.stringContaining(`failed to add route '${route} dev eth0': ${reason}`);
+  expect(await patchbay("add", "n", "web")).toMatchObject({ code: 1, stderr: refused });
+  // In its own words, and once.
+  const { code, stderr } = await patchbay("plan", "n");
+  expect([code, stderr]).toEqual([1, refused]);
+  expect(stderr.match(/cannot be added|failed to add/g)).toHaveLength(1);
+  const said = expect.stringContaining(`bridge: "ipam.routes[0]" ${route} cannot be added: ${reason}`);
+  expect(await patchbay("status", "n")).toMatchObject({ code: 1, stderr: said });
+  expect(await patchbay("networks")).toMatchObject({ code: 1, stdout: expect.stringMatching(/^n .* broken /m) });
+  expect(await patchbay("networks")).toMatchObject({ stdout: said });
+});
+
 test("static gives every container the same address: add, plan, status and networks name who has it", async () => {
   configure(bridge({ type: "static", addresses: [{ address: "10.9.0.5/24", gateway: "10.9.0.1" }] }));
   for (const name of ["web", "db"]) await machine.container(name);

@@ -191,6 +191,17 @@ describe("what is found", () => {
     [{ type: "bridge", ipam: { type: "static", addresses: [{ address: "10.1.0.5/24", gateway: "10.9.0.1" }] } }, [
       'warning: "ipam.addresses[0].gateway" 10.9.0.1 is not in the subnet of 10.1.0.5/24',
     ]],
+    [
+      { type: "bridge", ipam: { ...leased, routes: [{ dst: "10.2.0.0/24" }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }] } },
+      [
+        'error: "ipam.routes[1]" 0.0.0.0/0 via 10.2.0.1 cannot be added: network is unreachable',
+      ],
+    ],
+    ...[
+      { type: "bridge", routes: [{ dst: "10.2.0.1/32", gw: "0.0.0.0" }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }] },
+      { type: "bridge", routes: [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }], capabilities: { ipRanges: true } },
+      { type: "host-device", routes: [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }], device: "e", useInterfaceNetwork: true },
+    ].map(({ routes, ...plugin }): [unknown, string[]] => [{ ...plugin, ipam: { ...leased, routes } }, []]),
     [{ type: "firewall", backend: "iptables", firewalldZone: "x" }, [
       'warning: "firewalldZone" has no effect: the backend is iptables',
     ]],

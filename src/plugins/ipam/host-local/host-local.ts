@@ -68,6 +68,10 @@ export default definePlugin<HostLocalConf>({
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
+  caveats(conf, placed) {
+    const { hostLocalCaveats } = require("./caveats.ts") as typeof import("./caveats.ts");
+    return hostLocalCaveats(conf, placed);
+  },
   pools,
   ranges: (conf) => configuredSets(conf).flat(),
   retire(conf, retirement) {

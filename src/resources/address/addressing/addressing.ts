@@ -217,7 +217,10 @@ function settle(container: Container, index: number, ifName: string): void {
 }
 
 /** Gives routes that name no gateway the first gateway of their family. */
-function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
+export function kernelRoutes(
+  spec: Pick<AddressingSpec, "addresses" | "routes" | "protocol" | "pointToPoint">,
+  oif: number,
+): KernelRoute[] {
   const firstGateway: Record<number, Uint8Array> = {};
   for (const { gateway } of spec.addresses) {
     const bytes = gateway ? parseAddress(gateway) : undefined;

@@ -26,16 +26,27 @@ export function refuseAddresses(ifName: string, addresses: readonly Prefix[]): v
   }
 }
 
-/** `routes` are in the order in which ADD adds them: a gateway has to be reached by an address, or by an earlier route. */
 export function refuseRoutes(ifName: string, routes: readonly KernelRoute[], addresses: readonly Prefix[]): void {
-  const reached: Prefix[] = [...addresses], seen = new Set<string>();
+  for (const { route, reason } of refusedRoutes(routes, addresses)) {
+    throw new CniError(INTERNAL, `failed to add route '${describeRoute(route)} dev ${ifName}': ${reason}`);
+  }
+}
+
+interface RefusedRoute {
+  route: KernelRoute;
+  /** In the kernel's words. */
+  reason: string;
+}
+
+/** `routes` are in the order in which ADD adds them: a gateway has to be reached by an address, or by an earlier route. */
+export function refusedRoutes(routes: readonly KernelRoute[], addresses: readonly Prefix[]): RefusedRoute[] {
+  const reached: Prefix[] = [...addresses], seen = new Set<string>(), refused: RefusedRoute[] = [];
   for (const route of routes) {
     const reason = whyRefused(route, reached, seen);
-    if (reason !== undefined) {
-      throw new CniError(INTERNAL, `failed to add route '${describeRoute(route)} dev ${ifName}': ${reason}`);
-    }
+    if (reason !== undefined) refused.push({ route, reason });
     if (route.gateway === undefined) reached.push(route.dst);
   }
+  return refused;
 }
 
 function whyRefused(route: KernelRoute, reached: readonly Prefix[], seen: Set<string>): string | undefined {
