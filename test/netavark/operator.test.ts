@@ -35,6 +35,53 @@ test("podman's name of a container is taken by inspect, check, repair and del", 
   expect(await isAttached()).toEqual([false, true]);
 });
 
+/** The container's own address stays, behind, and so does its default route. */
+const IN_FRONT: [family: 4 | 6, how: string, says: string][] = [
+  [
+    4,
+    `ip address del 10.88.0.11/24 dev eth0; ip address add 10.88.0.55/24 dev eth0; ip address add 10.88.0.11/24 dev eth0
+    ip route add default via 10.88.0.1 dev eth0 metric 100`,
+    "eth0 sends as 10.88.0.55, an address of others, not as 10.88.0.11",
+  ],
+  [
+    6,
+    "ip address add fd00:8::55/64 dev eth0 nodad",
+    "eth0 sends as fd00:8::55, an address of others, not as fd00:8::11",
+  ],
+  [
+    4,
+    "ip route prepend default via 10.88.0.77 dev eth0 onlink metric 100",
+    "a route of others, 0.0.0.0/0 via 10.88.0.77 metric 100, is in front of 0.0.0.0/0 via 10.88.0.1 metric 100",
+  ],
+];
+
+test.each(IN_FRONT)(
+  "what others put in front of podman's route of IPv%i is told, and put behind: %s",
+  async (...row) => {
+    const [family, how, says] = row;
+    await using machine = await openMachine();
+    const web = await machine.container(), input = containerIn([{ network: bridgeNetwork() }], 1);
+    expect(await attach(machine, "setup", web, input)).toMatchObject({ code: 0 });
+    const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args]);
+    const way = () => machine.sh(`ip route get ${family === 4 ? "192.0.2.1" : "2001:db8::1"}`, { in: web });
+    const right = await way();
+    await machine.sh(how, { in: web });
+    expect(await way()).not.toBe(right);
+    const { code, stderr } = await patchbay("check", "net8", "web1");
+    expect({ code, lines: stderr.split("\n").filter((line) => line.includes(says)).length }).toEqual({
+      code: 1,
+      lines: 1,
+    });
+    expect(await patchbay("repair", "net8", "web1")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(says),
+    });
+    expect(await way()).toBe(right);
+    expect(await patchbay("check", "net8", "web1")).toMatchObject({ code: 0, stderr: "" });
+    expect(await attach(machine, "teardown", web, input)).toMatchObject({ code: 0, stderr: "" });
+  },
+);
+
 test("the host's route to podman's containers is looked at, and made again", async () => {
   await using machine = await openMachine();
   const web = await machine.container();

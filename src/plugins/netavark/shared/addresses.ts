@@ -1,5 +1,5 @@
 /** Addresses and routes of a container: those that podman has chosen, or those of a DHCP server. */
-import type { IpConfig, Result } from "../../../cni/result.ts";
+import type { IpConfig, Result, Route } from "../../../cni/result.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { NetavarkConf, PodmanNetwork } from "../../../podman-documents/netavark.schema.ts";
@@ -53,24 +53,22 @@ export function addressed(
   lease: Result | undefined,
 ): { ips: IpConfig[]; resources: Resource<unknown>[] } {
   const ips = (lease === undefined ? given : lease.ips ?? []).map(({ address, gateway }) => ({ address, gateway }));
-  const resources: Resource<unknown>[] = [
-    addressing({
-      ifName,
-      addresses: ips,
-      routes: lease?.routes ?? [],
-      protocol: RTPROT_STATIC,
-      sysctls,
-      detectDuplicates: false,
-    }),
-  ];
-  if (hasDhcp(podmans) || podmans.ipam_options?.["driver"] === "none") return { ips, resources };
+  const leased = lease?.routes ?? [];
+  const spec = { ifName, addresses: ips, routes: leased, protocol: RTPROT_STATIC, sysctls, detectDuplicates: false };
+  if (hasDhcp(podmans) || podmans.ipam_options?.["driver"] === "none") return { ips, resources: [addressing(spec)] };
   const routes = routesOf(podmans);
   // These routes name the link, because the gateway of another network may have the same address.
   const own = [...defaultRoutes(podmans, options), ...routes.filter((route) => isByNeighbour(route, ips))];
   const others = routes.filter((route) => !own.includes(route)), owner = { network, containerId, ifName };
+  const laterRoutes = own.length > 0 ? own.map(inForm) : undefined;
+  const resources: Resource<unknown>[] = [addressing({ ...spec, laterRoutes })];
   if (own.length > 0) resources.push(staticRoutes({ ifName, owner, routes: own }));
   if (others.length > 0) resources.push(staticRoutes({ owner, routes: others }));
   return { ips, resources };
+}
+
+function inForm({ destination, gateway, metric }: StaticRoute): Route {
+  return { dst: destination, gw: gateway, priority: metric };
 }
 
 /** A default route for each family that has a gateway. */

@@ -32,6 +32,8 @@ interface AddressingSpec {
   ifName: string;
   addresses: { address: string; gateway?: string }[];
   routes: Route[];
+  /** Routes by the link that another kind adds. Nothing of others is to be in front of them, either. */
+  laterRoutes?: Route[];
   /** RTPROT_…, of the routes; undefined where nobody says who added them. */
   protocol?: number;
   /** Sysctls by key below `net/`, such as `ipv4/conf/eth0/arp_notify`. ADD skips those that the kernel lacks. */
@@ -162,7 +164,8 @@ const inFront = () => require("./in-front.ts") as typeof import("./in-front.ts")
 
 function givenBy(spec: AddressingSpec, link: Link) {
   const addresses = spec.addresses.map(({ address }) => prefixOf(address));
-  return { link, addresses, routes: kernelRoutes(spec, link.index), isPointToPoint: spec.pointToPoint === true };
+  const routes = kernelRoutes({ ...spec, routes: [...spec.routes, ...spec.laterRoutes ?? []] }, link.index);
+  return { link, addresses, routes, isPointToPoint: spec.pointToPoint === true };
 }
 
 function missingAddresses({ addresses }: AddressingSpec, present: readonly Prefix[]): string[] {
