@@ -37,15 +37,48 @@ test("nftables cannot allow what another chain drops: nothing is forwarded, and 
   );
   expect(await patchbay("status", "n")).toMatchObject({ code: 0, stderr: "" });
   await machine.sh(
-    "nft add table inet other; nft 'add chain inet other f { type filter hook forward priority 5; policy drop; }'",
+    `nft add table inet other; nft 'add chain inet other f { type filter hook forward priority 5; policy drop; }'
+    nft add chain inet other g; iptables -P FORWARD ACCEPT`,
   );
-  expect((await ping()).code).toBe(1);
+  const told = (chain: string) =>
+    expect.stringContaining(`another chain drops, and ${chain} drops what its own rules do not accept`);
   for (const words of [["plan", "n"], ["status", "n"]]) {
-    const said = expect.stringContaining(
-      "another chain drops, and inet other f drops what its own rules do not accept",
-    );
-    expect(await patchbay(...words)).toMatchObject({ code: 0, stderr: said });
+    expect(await patchbay(...words)).toMatchObject({ code: 0, stderr: told("inet other f") });
   }
+  const established = "ct state established,related accept";
+  const rows: [rules: string[], isAccepted: boolean][] = [
+    [[established], false],
+    [["iifname br0 accept", established], true],
+    [["iifname br0 counter accept", established], true],
+    [["iifname br00 accept", established], false],
+    [["iifname br0 tcp dport 80 accept", established], false],
+    [["iifname br0 drop", established], false],
+    [["ip saddr 10.9.0.0/16 accept", established], true],
+    [["ip saddr 10.9.0.0/23 iifname br0 accept", established], true],
+    [["ip saddr 10.9.0.128/25 accept", established], false],
+    [["ip daddr 10.9.0.0/24 accept", established], false],
+    [["jump g", established], true],
+    [["iifname br1 jump g", established], false],
+    [["accept"], true],
+  ];
+  for (const [rules, isAccepted] of rows) {
+    const lines = ["f", "g"].map((chain) => `flush chain inet other ${chain}`);
+    lines.push("add rule inet other g ip saddr 10.9.0.0/24 accept");
+    lines.push(...rules.map((rule) => `add rule inet other f ${rule}`));
+    await machine.sh("nft -f -", { stdin: lines.join("\n") });
+    const { code } = await ping(), { stderr } = await patchbay("status", "n");
+    expect({ rules, code, stderr }).toEqual({
+      rules,
+      code: isAccepted ? 0 : 1,
+      stderr: isAccepted ? "" : told("inet other f"),
+    });
+  }
+
+  await machine.sh("iptables -P FORWARD DROP; iptables -A FORWARD -m conntrack --ctstate ESTABLISHED -j ACCEPT");
+  expect(await patchbay("status", "n")).toMatchObject({ code: 0, stderr: told("ip filter FORWARD") });
+  await machine.sh("iptables -N USER; iptables -I FORWARD -j USER; iptables -A USER -i br0 -s 10.9.0.0/24 -j ACCEPT");
+  expect(await ping()).toMatchObject({ code: 0 });
+  expect(await patchbay("status", "n")).toMatchObject({ code: 0, stderr: "" });
 });
 
 test("a route whose gateway nobody reaches: status, networks and plan say what add fails with", async () => {

@@ -3,7 +3,7 @@ import * as nft from "../uapi/nf-tables.ts";
 import { attrTable, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { dump } from "./message.ts";
-import { nameOf } from "./table.ts";
+import type { Chain } from "./table.ts";
 
 const chainAttrs = attrTable("NFTA_CHAIN", {
   table: text(nft.NFTA_CHAIN_TABLE),
@@ -28,12 +28,12 @@ export function listChains(socket: NetlinkSocket, family: number): ListedChain[]
   return chains;
 }
 
-/** Chains of the hook that drop packets of these families unless a rule of theirs accepts them: `ip filter FORWARD`. */
-export function droppingChains(socket: NetlinkSocket, hook: number, families: readonly (4 | 6)[]): string[] {
+/** Chains of the hook that drop packets of these families unless a rule of theirs accepts them. */
+export function droppingChains(socket: NetlinkSocket, hook: number, families: readonly (4 | 6)[]): Chain[] {
   const wanted = families.map((family) => family === 4 ? nft.NFPROTO_IPV4 : nft.NFPROTO_IPV6);
   return [nft.NFPROTO_INET, ...wanted].flatMap((family) =>
     listChains(socket, family)
       .filter((chain) => chain.hook?.number === hook && chain.policy === nft.NF_DROP)
-      .map(({ table, name }) => `${nameOf({ family, name: table! })} ${name}`)
+      .map(({ table, name }) => ({ table: { family, name: table! }, name: name! }))
   );
 }

@@ -1,10 +1,12 @@
 /** Options of `firewall` without the effect that they seem to have. */
-import type { Caveat, Placed } from "../../../contract/plugin.ts";
+import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
 import { droppingChains } from "../../../ffi/netlink/nftables/chains.ts";
+import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
 import { NF_INET_FORWARD } from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { acceptsFrom, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
-import { familiesOf } from "../../shared/way-out.ts";
+import { familiesOf, subnetsOf } from "../../shared/way-out.ts";
 import { BACKENDS } from "./names.ts";
 
 export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): Caveat[] {
@@ -25,11 +27,33 @@ export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): C
     caveats.push({ key: "ingressPolicy", text, isRefused: true });
   }
   if (host === undefined || backend !== "nftables") return caveats;
-  for (const chain of droppingChains(host.netfilter, NF_INET_FORWARD, familiesOf(before))) {
+  const families = familiesOf(before), senders = sendersOf(before, families);
+  for (const chain of droppingChains(host.netfilter, NF_INET_FORWARD, families)) {
+    if (acceptsFrom(senders, chain, host.netfilter)) continue;
+    const name = `${nameOf(chain.table)} ${chain.name}`;
     const text =
-      `nftables cannot allow what another chain drops, and ${chain} drops what its own rules do not accept; ` +
+      `nftables cannot allow what another chain drops, and ${name} drops what its own rules do not accept; ` +
       'accept the network there, or take "backend": "iptables"';
     caveats.push({ key: "backend", text });
   }
   return caveats;
+}
+
+function sendersOf(plugins: readonly Earlier[], families: readonly (4 | 6)[]): Senders {
+  const told = plugins.flatMap(({ document }) => subnetsOf(document));
+  // Where only ADD will tell, any subnet.
+  const subnets = told.length > 0
+    ? told
+    : families.map((family) => ({ bytes: new Uint8Array(family === 4 ? 4 : 16), bits: 0 }));
+  return { link: plugins.map(linkOf).find((link) => link !== undefined), subnets };
+}
+
+/** By which packets of its containers come. */
+function linkOf({ own, document }: Earlier): string | undefined {
+  try {
+    return own?.segment?.(own.validate(document)).link;
+  } catch {
+    // ADD and STATUS say why.
+    return undefined;
+  }
 }
