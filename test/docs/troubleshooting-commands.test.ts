@@ -81,6 +81,13 @@ const breakages: Record<string, Breakage> = {
       sysctl -qw net.ipv4.conf.eth2.rp_filter=1`,
     works: "ip netns exec outside ping -c 1 -W 1 -I 203.0.113.9 192.0.2.1",
   },
+  "Only some destinations": {
+    broken: `
+      ip link add tun0 netns web type veth peer name tun1 netns web
+      ip -n web link set tun0 up; ip -n web link set tun1 up
+      ip -n web route add 198.51.100.0/24 dev tun0`,
+    works: "ip netns exec web ping -c 1 -W 1 198.51.100.2",
+  },
   "Neighbours on one bridge do not reach each other": {
     broken: "sysctl -qw net.bridge.bridge-nf-call-iptables=1; iptables -I FORWARD -i home0 -o home0 -j DROP",
     works: "ip netns exec web ping -c 1 -W 1 10.101.0.3",
