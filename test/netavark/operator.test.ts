@@ -39,8 +39,8 @@ test("podman's name of a container is taken by inspect, check, repair and del", 
 const IN_FRONT: [family: 4 | 6, how: string, says: string][] = [
   [
     4,
-    `ip address del 10.88.0.11/24 dev eth0; ip address add 10.88.0.55/24 dev eth0; ip address add 10.88.0.11/24 dev eth0
-    ip route add default via 10.88.0.1 dev eth0 metric 100`,
+    "ip address del 10.88.0.11/24 dev eth0; ip address add 10.88.0.55/24 dev eth0; " +
+    "ip address add 10.88.0.11/24 dev eth0; ip route add default via 10.88.0.1 dev eth0 metric 100",
     "eth0 sends as 10.88.0.55, an address of others, not as 10.88.0.11",
   ],
   [

@@ -985,6 +985,20 @@ const podmansResources: Fault[] = [
 
 const resources: Fault[] = [
   {
+    file: "src/resources/packets/firewall/accepted-elsewhere.ts",
+    find: "`${link}\\0`",
+    replace: "link",
+    tests: ["test/kernel/caveats.test.ts"],
+    named: "another chain drops",
+  },
+  {
+    file: "src/resources/packets/firewall/accepted-elsewhere.ts",
+    find: "if (!holds(conditions, matches)) return false;",
+    replace: "",
+    tests: ["test/kernel/caveats.test.ts"],
+    named: "another chain drops",
+  },
+  {
     file: "src/resources/address/addressing/refused.ts",
     find: "      : seen.has(key)",
     replace: "      : seen.has(ifName)",
@@ -1525,6 +1539,19 @@ const resources: Fault[] = [
 ];
 
 const plugins: Fault[] = [
+  {
+    file: "src/plugins/ipam/host-local/caveats.ts",
+    find: "own === undefined || subnets.length === 0 || mayHaveMore(document)",
+    replace: "own === undefined || subnets.length === 0",
+    tests: ["test/runtime/cli/lint.test.ts"],
+  },
+  {
+    file: "src/plugins/main/bridge/caveats.ts",
+    find: "contains(subnet, bytes)",
+    replace: "!contains(subnet, bytes)",
+    tests: ["test/kernel/caveats.test.ts"],
+    named: "without the gateway's address",
+  },
   {
     file: "src/plugins/shared/addresses-on.ts",
     find: "if (isNetlinkError(error, ENODEV)) return [];",
@@ -3544,6 +3571,13 @@ const netavarkPlugin: Fault[] = [
 ];
 
 const netavarkDrivers: Fault[] = [
+  {
+    file: "src/plugins/netavark/shared/addresses.ts",
+    find: "own.length > 0 ? own.map(inForm) : undefined",
+    replace: "undefined",
+    tests: ["test/netavark/operator.test.ts"],
+    named: "in front of podman's route",
+  },
   {
     file: "src/plugins/netavark/shared/addresses.ts",
     find: "gateways.find((each)",
