@@ -277,9 +277,8 @@ test("the rules of iptables for its bridge go with it, those for other bridges s
   const withBoth = (await rules()).split("\n"), ofBridge = withBoth.filter((line) => / br0 /.test(line));
   expect(ofBridge.length).toBeGreaterThan(2);
   expect(ofBridge).toHaveLength(4 * new Set(ofBridge).size);
-  expect(await must("network", "remove", "net", "--dry-run")).toBe(
-    "would remove bridge br0\nwould remove rules of iptables for bridge br0\n" +
-      "would remove directory /var/lib/cni/networks/net\n",
+  expect(await must("network", "remove", "net", "--dry-run")).toMatch(
+    /^would remove bridge br0\nwould remove rules of iptables for bridge br0\n(chain CNI-.* stays: .*\n){4}would .*\n$/,
   );
   expect((await rules()).split("\n")).toEqual(withBoth);
   expect(await must("network", "remove", "net")).toContain("removed rules of iptables for bridge br0\n");

@@ -6,10 +6,11 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains } from "./spec.ts";
+import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains, sharedChains } from "./spec.ts";
 import type { Host } from "../../../contract/host.ts";
 
 const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
+const chains = () => require("../shared/iptables-chains.ts") as typeof import("../shared/iptables-chains.ts");
 
 export const backends = new Backends<FirewallSpec, MadeChains>("firewall needs", {
   iptables: () => iptables().backend,
@@ -35,10 +36,12 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
   },
   ownTable: ({ backend, ingress }) =>
     backend === "nftables" || ingress?.isKnownToAll ? nameOf(ownTables.firewall) : undefined,
-  retire: ({ isDryRun, before }, _specs, host) =>
-    before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
+  retire: ({ isDryRun, before }, specs, host) => [
+    ...before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
       .filter(({ link }) => iptables().removeIsolation(link!, host, isDryRun))
       .map(({ link }) => ({ what: `rules of iptables for bridge ${link}` })),
+    ...chains().sharedLeft("filter", specs.flatMap(sharedChains), host),
+  ],
   describe({ backend, addresses, ingress }) {
     const reached = ingress === undefined ? "" : `, ${ingress.policy} on ${ingress.bridge}`;
     return `forwarding for ${addresses.join(" and ")} by ${backend}${reached}`;

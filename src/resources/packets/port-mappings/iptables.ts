@@ -53,18 +53,20 @@ import {
   addressOf,
   appliesTo,
   type Conditions,
+  DNAT,
   hostAddress,
   isAllowed,
   isAmongAll,
   LOOPBACK_6,
+  MASQ,
   type PortMapping,
   type PortMappingsSpec,
+  SETMARK,
+  sharedChains,
 } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
 export const CHAIN = "CNI-DN-";
-export const DNAT = "CNI-HOSTPORT-DNAT";
-const MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
 /** Of the reference plugin before 0.7.0. */
 const SNAT = "CNI-HOSTPORT-SNAT";
 const COMMENT_LIMIT_BYTES = 255;
@@ -258,10 +260,10 @@ export const backend: Backend<PortMappingsSpec> = {
     const families = familiesOf(spec);
     // Before any family is changed: the older tables are changed one family after the other.
     requireMarkChain(spec, host);
-    const shared = sharedOf(spec), chains = shared.length > 2 ? [DNAT, SETMARK, MASQ] : [DNAT];
+    const shared = sharedOf(spec);
     const change = () =>
       changeTable(host, "nat", families, (table) => {
-        addShared(table, chains, shared, (chain) => sharedIn(table, chain));
+        addShared(table, sharedChains(spec), shared, (chain) => sharedIn(table, chain));
         addOwn(table, spec);
       });
     return explainingEnoent("portmap by iptables", MODULES, '"backend": "nftables"', change);

@@ -8,8 +8,10 @@ import type { Host } from "../../../contract/host.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { claimantOf, type PortMappingsSpec } from "./spec.ts";
+import { claimantOf, type PortMappingsSpec, sharedChains } from "./spec.ts";
 import type { Owner } from "../../../contract/owner.ts";
+
+const chains = () => require("../shared/iptables-chains.ts") as typeof import("../shared/iptables-chains.ts");
 
 export const backends = new Backends<PortMappingsSpec>("port mappings need", {
   iptables: () => (require("./iptables.ts") as typeof import("./iptables.ts")).backend,
@@ -39,6 +41,10 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       () => backends.verbs.remove(spec, host, isRestated),
       () => forgetFlows(spec, host, "container"),
     ]);
+  },
+  retire(_retirement, specs, host) {
+    const written = specs.filter(({ backend }) => backend === "iptables");
+    return chains().sharedLeft("nat", written.flatMap(sharedChains), host);
   },
   claimedPorts: claimantOf,
   ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables["port-mappings"]) : undefined,

@@ -49,6 +49,14 @@ export interface PortMappingsSpec extends Owner {
   sparesLoopback?: true;
 }
 
+/** The chains of iptables that all containers share; that of one more is configured. */
+export const DNAT = "CNI-HOSTPORT-DNAT", MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
+
+/** Those that these mappings have made. */
+export function sharedChains({ masquerade, setMarkChain }: PortMappingsSpec): string[] {
+  return masquerade === undefined || setMarkChain !== undefined ? [DNAT] : [DNAT, SETMARK, MASQ];
+}
+
 /** The container's address of the family, which mappings lead to. */
 export function addressOf(
   { addresses }: PortMappingsSpec,

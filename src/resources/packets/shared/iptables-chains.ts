@@ -1,9 +1,13 @@
 /** Chains of iptables: those that all containers share, and the reference plugins' of one container in one network. */
-import type { IptablesRule } from "../../../iptables/rule.ts";
+import { existingTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type IptablesRule, type TableName } from "../../../iptables/rule.ts";
 import { isAmong, type PresentRule, type TableChange } from "../../../iptables/table.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
+import type { Host } from "../../../contract/host.ts";
+import type { Retired } from "../../../contract/resource.ts";
 import { ENOENT } from "../../../ffi/errno.ts";
 import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
+import { netfilterOf } from "./netfilter-socket.ts";
 
 export interface SharedRule {
   chain: string;
@@ -32,6 +36,18 @@ export function addShared(
     else table.append(chain, rule);
   }
   return created;
+}
+
+/** Those that are there and stay, for a network that goes. What cannot be listed does not keep it from going. */
+export function sharedLeft(name: TableName, chains: readonly string[], host: Host): Retired[] {
+  if (chains.length === 0) return [];
+  try {
+    const tables = FAMILIES.map((family) => existingTable(netfilterOf(host), name, family));
+    return [...new Set(chains)].filter((chain) => tables.some((table) => table?.hasChain(chain)))
+      .map((chain) => ({ what: `chain ${chain} of iptables`, staysBecause: "all networks share it" }));
+  } catch {
+    return [];
+  }
 }
 
 export interface Named {

@@ -24,8 +24,8 @@ export const networkCommand: Command = {
   notes:
     "The command refuses while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
     "A bridge stays when something else uses it, or when patchbay did not make it for this network. What all networks\n" +
-    "share stays, too: chains of iptables such as CNI-FORWARD, CNI-ADMIN and CNI-HOSTPORT-DNAT, which are as Go's plugins\n" +
-    'leave them; with "disableGC" also what no record names.\n',
+    "share stays, too: sysctls of forwarding, and chains of iptables such as CNI-FORWARD, which are as Go's plugins leave\n" +
+    'them and are listed; with "disableGC" also what no record names.\n',
   examples: [{ args: "remove first --dry-run", what: "list what the network first has left" }],
   run(given) {
     const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
