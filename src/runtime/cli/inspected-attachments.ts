@@ -4,9 +4,9 @@ import { networkNames } from "../conf/directory.ts";
 import { unreadableLedgers } from "../../engine/ledger/ledger.ts";
 import { examineRecords, knownAttachments } from "../records.ts";
 import { type Command, type Given, UsageError } from "./command.ts";
-import { namedOrPlaced, notAttached, nothingAttached } from "./named-attachments.ts";
+import { namedBy, namedOrPlaced, notAttached, nothingAttached } from "./named-attachments.ts";
 import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
-import { print, printJson } from "./output.ts";
+import { print, printJson, printToStderr } from "./output.ts";
 import { briefly, type ShownAttachment, shownInFull } from "./shown-attachments.ts";
 
 /** What `selectedAttachments` and `showAttachments` read. */
@@ -15,8 +15,8 @@ export const inspectionArguments = {
   operandCount: [0, 2],
   needsRoot: true,
   notes: `${containerNote(TO_LOOK)}` +
-    "NETWORK alone means all attachments to it, CONTAINER alone all of the container. Without both, all that a ledger or\n" +
-    "a cached result names are shown.\n",
+    "NETWORK alone means all attachments to it, CONTAINER alone all of the container; a name of both is the network's.\n" +
+    "Without both, all that a ledger or a cached result names are shown.\n",
   options: {
     brief: { help: "print one line for each attachment, the worst first" },
     json: { help: "print JSON" },
@@ -25,27 +25,40 @@ export const inspectionArguments = {
   },
 } satisfies Partial<Command>;
 
-/** The attachments of the network or container named as operands, or all. Throws when there are none by that name. */
-export function selectedAttachments(given: Given): KnownAttachment[] {
-  const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime));
+/**
+ * The attachments of the network or container named as operands, or all. Throws when there are none by that name. `command`
+ * is what people call.
+ */
+export function selectedAttachments(given: Given, command: string): KnownAttachment[] {
+  const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime), command);
   examineRecords(runtime, () => selected);
   return selected;
 }
 
-function selectedOf(given: Given, all: KnownAttachment[]): KnownAttachment[] {
+function selectedOf(given: Given, all: KnownAttachment[], command: string): KnownAttachment[] {
   const [network, container] = given.operands;
   if (network === undefined) return all;
   const ofNetwork = all.filter((attachment) => attachment.network === network);
+  const namesake = container === undefined ? containerNamed(network, all, command) : undefined;
   if (ofNetwork.length === 0) {
     const configured = networkNames(configDirectoryOf(given));
     const named = configured.includes(network) ? [] : namedOrPlaced(network, all, TO_LOOK);
     if (named.length > 0 && container === undefined) return named;
-    throw new Error(nothingAttached(network, all, configured));
+    const text = nothingAttached(network, all, configured);
+    throw new Error(namesake === undefined ? text : `${text}; ${namesake}`);
   }
+  if (namesake !== undefined) printToStderr(`"${network}" is taken for the network; ${namesake}`);
   if (container === undefined) return ofNetwork;
   const found = namedOrPlaced(container, ofNetwork, TO_LOOK);
   if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK).text);
   return found;
+}
+
+/** How to mean the container whose name is the network's, too, if that has others. The beginning of an ID is no name. */
+function containerNamed(network: string, all: readonly KnownAttachment[], command: string): string | undefined {
+  const networks = [...new Set(namedBy(network, all, Infinity).map((one) => one.network))];
+  if (networks.every((each) => each === network)) return undefined;
+  return `for the container say ${networks.map((each) => `'patchbay ${command} ${each} ${network}'`).join(" or ")}`;
 }
 
 /** Prints the attachments and returns the exit status: 0 when all are as they were made. */

@@ -127,6 +127,43 @@ test("a name that two containers have deletes neither; --container-id chooses", 
   expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
 });
 
+test.each(["inspect", "repair"])(
+  "%s takes a name for the network's, and says how to mean the container",
+  async (command) => {
+    await patchbay("gc", "n", "--all");
+    for (const network of ["web", "side"]) {
+      const plugin = { type: "ptp", ipam: { type: "host-local", subnet: "10.8.0.0/24" } };
+      writeFileSync(
+        `${directory}/${network}.conflist`,
+        JSON.stringify({ cniVersion: "1.0.0", name: network, plugins: [plugin] }),
+      );
+    }
+    await patchbay("add", "side", "web");
+    const calls = (...networks: string[]) => networks.map((one) => `'patchbay ${command} ${one} web'`).join(" or ");
+    expect(await patchbay(command, "web")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay ${command}: nothing is attached to network "web"; no ledger and no cached result names it; ` +
+        `for the container say ${calls("side")}\n`,
+    });
+    await patchbay("add", "web", "other");
+    for (const [others, networks] of [[[], ["side"]], [["n"], ["n", "side"]]] as const) {
+      for (const network of others) await patchbay("add", network, "web", "-i", "net1");
+      expect(await patchbay(command, "web")).toEqual({
+        code: 0,
+        stdout: expect.stringMatching(/ other +web /),
+        stderr: `"web" is taken for the network; for the container say ${calls(...networks)}\n`,
+      });
+    }
+    await patchbay("del", "n", "web", "-i", "net1");
+    await patchbay("del", "side", "web");
+    await patchbay("add", "web", "web");
+    expect(await patchbay(command, "web")).toEqual({ ...ok, stdout: expect.stringMatching(/ web +web [^]* ok\n/) });
+    for (const name of ["web", "other"]) await patchbay("del", "web", name);
+    await machine.sh(`rm ${directory}/web.conflist ${directory}/side.conflist`);
+  },
+);
+
 describe("the beginning of an ID", () => {
   const start = `abcd${"0".repeat(12)}`, one = `${start}1${"0".repeat(47)}`, another = `${start}2${"0".repeat(47)}`;
   const chosen = "beefbeefbeef-of-the-web";

@@ -17,7 +17,9 @@ export const inspectCommand: Command = {
   ],
   run(given) {
     const { pluginPath } = runtimeOf(given), view = new HostView();
-    const attachments = selectedAttachments(given).map((attachment) => inspect(attachment, pluginPath, view));
+    const attachments = selectedAttachments(given, "inspect").map((attachment) =>
+      inspect(attachment, pluginPath, view)
+    );
     return showAttachments(
       given,
       attachments.map((one) => {

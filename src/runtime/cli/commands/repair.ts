@@ -23,7 +23,7 @@ export const repairCommand: Command = {
   examples: [{ args: "", what: "after 'nft flush ruleset': make the rules of all attachments again" }],
   run(given) {
     const runtime = runtimeOf(given), view = new HostView();
-    const repaired = selectedAttachments(given).map((attachment) =>
+    const repaired = selectedAttachments(given, "repair").map((attachment) =>
       withContainerLocked(
         runtime.cacheDirectory,
         attachment.containerId,
