@@ -3103,7 +3103,7 @@ const commandLine: Fault[] = [
   },
   {
     file: "src/runtime/cli/named-attachments.ts",
-    find: "return all.filter(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));",
+    find: "return all.filter(({ containerId }) => MADE_ID.test(containerId) && containerId.startsWith(text));",
     replace: "return all.filter(({ containerId }) => containerId.startsWith(text));",
     tests: ["test/runtime/cli/container-names.test.ts"],
     named: "is no name when",

@@ -1,7 +1,7 @@
 /**
  * The attachments that a person means. A container has these names: its ID, the path of its network namespace, also as
- * `pid:N`, the name that `ip netns` has for it, and what its engine calls it. The beginning of an ID that is a hash names
- * it, too.
+ * `pid:N`, the name that `ip netns` has for it, and what its engine calls it. The beginning of an ID that is a hash or
+ * a UUID names it, too.
  */
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { placedIn } from "../../engine/operator/known-attachment.ts";
@@ -38,7 +38,7 @@ export function namedBy<T extends Named>(text: string, all: readonly T[], digits
 
 function begunBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
   if (!mayBegin(text, digits)) return [];
-  return all.filter(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
+  return all.filter(({ containerId }) => MADE_ID.test(containerId) && containerId.startsWith(text));
 }
 
 /** Of attachments of which no record says where they are, also the one in the namespace that is named. */
@@ -66,18 +66,19 @@ function pathNamed(text: string): string {
 }
 
 /** As engines and cnitool make them. The beginning of an ID that people choose is often another container's: web, web1. */
-const HASH = /^(cnitool-)?[0-9a-f]{20,}$/;
+const MADE_ID = /^(cnitool-)?([0-9a-f]{20,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /** A namespace that is not attached is meant itself. */
 function mayBegin(text: string, least: number): boolean {
-  const [, digits] = /^(?:cnitool-)?([0-9a-f]+)$/.exec(text) ?? [];
+  const [, beginning] = /^(?:cnitool-)?([0-9a-f][0-9a-f-]*)$/.exec(text) ?? [],
+    digits = beginning?.replaceAll("-", "");
   return digits !== undefined && digits.length >= least && !exists(`${NETNS_DIRECTORY}/${text}`);
 }
 
 /** Undefined when the text begins no ID, or has enough digits of it. */
 export function whyTooShort(text: string, all: readonly Named[], digits = TO_TAKE): string | undefined {
   const begun = mayBegin(text, 1) && !mayBegin(text, digits) &&
-    all.find(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
+    all.find(({ containerId }) => MADE_ID.test(containerId) && containerId.startsWith(text));
   return begun ? `${begun.containerId} begins so: write at least ${digits} digits of it` : undefined;
 }
 

@@ -61,7 +61,7 @@ export const TO_LOOK = 4, TO_TAKE = 12;
 export function containerNote(digits: number): string {
   return "CONTAINER is the container's ID, its network namespace (a path, a name of 'ip netns', or pid:N), or what its\n" +
     "engine calls it: podman's name, or a pod as NAMESPACE/NAME or NAME. At least\n" +
-    `the first ${digits} digits name it, too, when the ID is a hash, as engines make them.\n`;
+    `the first ${digits} digits name it, too, when the ID is a hash or a UUID, as engines make them.\n`;
 }
 
 export const ARGUMENTS_NOTE =

@@ -193,6 +193,29 @@ describe("the beginning of an ID", () => {
     expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
   });
 
+  test("that is a UUID, as Nomad's, names the container, too: the eight digits that Nomad shows, and more", async () => {
+    const uuid = "4f1a9c07-52d8-4b1e-9c3a-0d6e5f7a8b91", later = "4f1a9c07-52d8-4b1e-9c3a-0d6e5f7a8b92";
+    await patchbay("del", "n", "web");
+    await patchbay("add", "n", "web", "--container-id", uuid);
+    const none = { code: 1, stdout: "" };
+    for (const start of ["4f1a", "4f1a9c07", "4f1a9c07-52d8-4b"]) {
+      expect(await patchbay("check", "n", start)).toEqual({ ...ok, stdout: "" });
+    }
+    expect(await patchbay("del", "n", "4f1a9c07-52d")).toEqual({
+      ...none,
+      stderr: expect.stringContaining(`${uuid} begins so: write at least 12 digits of it`),
+    });
+    await patchbay("del", "n", "other");
+    await patchbay("add", "n", "other", "--container-id", later);
+    expect(await patchbay("del", "n", "4f1a9c07-52d8")).toEqual({
+      ...none,
+      stderr: expect.stringContaining(`begins the IDs of several containers: ${uuid}, ${later}`),
+    });
+    await patchbay("del", "n", later);
+    expect(await patchbay("del", "n", "4f1a9c07-52d8")).toMatchObject({ code: 0 });
+    expect([await hasLink(web), await hasLink(other)]).toEqual([false, false]);
+  });
+
   test("that is also a pod's name takes neither away; a whole ID is its container's", async () => {
     const call = (name: string, ...words: string[]) =>
       machine.run([PATCHBAY, "add", "n", ...words], {
