@@ -5,10 +5,10 @@
  * A lookup stops at the first file it cannot read, so such a file hides the networks in the files after it.
  */
 import { CniError, DECODING_FAILURE, errorText } from "../../cni/error.ts";
-import { readConfiguredFile } from "../../ffi/files.ts";
-import { closestName } from "../spelling.ts";
+import { identify, isDirectory, listDirectory, readConfiguredFile } from "../../ffi/files.ts";
+import { closestName, editDistance } from "../spelling.ts";
 import type { Network } from "./network.ts";
-import { networkPaths, readNetwork } from "./network-file.ts";
+import { NETWORK_ENDINGS, networkPaths, readNetwork } from "./network-file.ts";
 import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "./positioned-json.ts";
 
 export interface NetworkFile {
@@ -35,6 +35,16 @@ export function listNetworkFiles(directory: string): NetworkFile[] {
     }
   }
   return files;
+}
+
+/** Nobody reads them, and a person may think so. Files of other names, as editors' copies, may stand beside. */
+export function misnamedFiles(directory: string): { path: string; meant: string }[] {
+  return listDirectory(directory).filter((name) => !name.startsWith(".") && !name.endsWith("~")).flatMap((name) => {
+    const ending = name.slice(Math.max(name.lastIndexOf("."), 0)), path = `${directory}/${name}`;
+    if (NETWORK_ENDINGS.includes(ending)) return [];
+    const meant = NETWORK_ENDINGS.find((each) => editDistance(ending.toLowerCase(), each) <= 1);
+    return meant === undefined || isDirectory(identify(path, false)) ? [] : [{ path, meant }];
+  });
 }
 
 export function networkNames(directory: string): string[] {

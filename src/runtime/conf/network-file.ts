@@ -24,12 +24,6 @@ export function networkPaths(directory: string): string[] {
   return [...filesWithEnding(directory, [LIST_ENDING]), ...filesWithEnding(directory, SINGLE_PLUGIN_ENDINGS)];
 }
 
-/** Where a person may expect networks, and nobody reads any. */
-export function unreadPaths(directory: string): string[] {
-  return listDirectory(directory).filter((name) => !name.startsWith(".") && !hasEnding(name, NETWORK_ENDINGS))
-    .map((name) => `${directory}/${name}`).filter((path) => !isDirectory(identify(path, false)));
-}
-
 /** Undefined for a single plugin without a name, which is not a network. */
 export function readNetwork(path: string): Network | undefined {
   if (path.endsWith(LIST_ENDING)) return readNetworkList(path);

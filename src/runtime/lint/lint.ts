@@ -8,7 +8,7 @@ import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
 import { pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { caveatsOf } from "../caveats.ts";
-import { listNetworkFiles } from "../conf/directory.ts";
+import { listNetworkFiles, misnamedFiles } from "../conf/directory.ts";
 import {
   hasEnding,
   LONGEST_BYTES,
@@ -16,7 +16,6 @@ import {
   networkPaths,
   pluginFolderPaths,
   readNetwork,
-  unreadPaths,
 } from "../conf/network-file.ts";
 import type { Network } from "../conf/network.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
@@ -68,16 +67,11 @@ export function lintDirectory(directory: string, pluginPath: string): Finding[] 
   return [...findings, ...unread(directory, files.length === 0)];
 }
 
-/** Only what looks like a network: other files may stand beside. */
 function unread(directory: string, isEmpty: boolean): Finding[] {
   const read = `networks are in files whose names end in ${NETWORK_ENDINGS.join(", ")}`;
-  const place = { line: 1, column: 1, key: "" };
-  const findings = unreadPaths(directory).flatMap((file): Finding[] => {
-    const meant = closestKey(file.slice(file.lastIndexOf(".")), NETWORK_ENDINGS);
-    return meant === undefined
-      ? []
-      : [{ ...place, file, severity: "warning", message: `is not read: ${read}`, meant }];
-  });
+  const place = { line: 1, column: 1, key: "" }, message = `is not read: ${read}`;
+  const findings = misnamedFiles(directory)
+    .map(({ path: file, meant }): Finding => ({ ...place, file, severity: "warning", message, meant }));
   if (!isEmpty || findings.length > 0) return findings;
   return [{ ...place, file: directory, severity: "note", message: `has no network: ${read}` }];
 }

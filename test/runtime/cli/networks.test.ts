@@ -154,6 +154,27 @@ describe("networks", () => {
     configure({});
     expect(await must("networks")).toMatchObject({ stdout: `no networks in ${configs}\n` });
   });
+
+  test("files that nobody reads, whose endings look like a network's", async () => {
+    const network = list("n", { type: "loopback" });
+    const misnamed = {
+      "60-x.conflst": ".conflist",
+      "61-x.confllist": ".conflist",
+      "62.CNF": ".conf",
+      "63.jsn": ".json",
+    };
+    const others = ["x.json.bak", "x.conf~", "x.conf.off", "README", ".x.con"];
+    const files = Object.fromEntries([...Object.keys(misnamed), ...others].map((file) => [file, network]));
+    const remarks = () =>
+      Object.entries(misnamed)
+        .map(([file, meant]) => `${configs}/${file} is not read; did you mean "${meant}" at its end?\n`).join("");
+    configure(files);
+    expect(await must("networks")).toMatchObject({ stdout: `no networks in ${configs}\n${remarks()}` });
+    configure({ "1.conflist": network, ...files });
+    expect((await must("ls")).stdout.split("\n").slice(2).join("\n")).toBe(remarks());
+    expect((await must("ls", "n")).stdout).not.toContain("is not read");
+    expect(JSON.parse((await must("ls", "--json")).stdout)).toHaveLength(1);
+  });
 });
 
 describe("a bare name of a namespace", () => {

@@ -5,7 +5,7 @@ import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
 import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { isNamedButMissing } from "../../paths.ts";
-import { noneIn, remarksOn } from "../network-remarks.ts";
+import { misnamedIn, noneIn, remarksOn } from "../network-remarks.ts";
 import { nextSteps } from "../next-steps.ts";
 import { print, printJson, printToStderr } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
@@ -39,7 +39,10 @@ export const networksCommand: Command = {
     if (wanted !== undefined && networks.length + others.length === 0) networkOf(given);
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printJson([...networks, ...others.map(inJson)]);
-    else print(isEmpty ? noneIn(directory) : tableOf(networks, others, directory));
+    else {
+      const misnamed = wanted === undefined ? misnamedIn(directory) : "";
+      print((isEmpty ? noneIn(directory) : tableOf(networks, others, directory)) + misnamed);
+    }
     if (isNamedButMissing(directory)) {
       if (given.has("json")) printToStderr(`patchbay networks: ${noneIn(directory).trimEnd()}`);
       return 1;
