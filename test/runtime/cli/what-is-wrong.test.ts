@@ -79,6 +79,19 @@ describe("thirty containers after a flush", () => {
     expect(problems.length).toBeGreaterThan(lines.length);
   });
 
+  test("check of the network alone does so for each attachment that differs", async () => {
+    const { code, stdout, stderr } = await patchbay(["check", "shop"]);
+    expect([code, stdout]).toEqual([1, ""]);
+    const heads = stderr.split("\n").filter((line) => line.startsWith("patchbay check: "));
+    expect(heads.filter((head) => / is not as it was made: [0-9]+ differences$/.test(head))).toHaveLength(COUNT);
+    const brief = (await patchbay(["check", "shop", "--brief"])).stdout.trimEnd().split("\n");
+    expect(brief.filter((line) => / differences: bridge, portmap, firewall$/.test(line))).toHaveLength(COUNT);
+    const all = await json("check", "shop"), [{ containerId }] = all;
+    expect(all).toHaveLength(COUNT);
+    expect(all[0]).toEqual(await json("check", "shop", containerId));
+    expect(await patchbay(["check", "lo"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  });
+
   test("repair --brief says what it mended, a line each", async () => {
     const { code, stdout } = await patchbay(["repair", "--brief"]);
     const [counts, , , ...rows] = stdout.trimEnd().split("\n");
@@ -89,6 +102,30 @@ describe("thirty containers after a flush", () => {
     expect(mended(/ mended: masquerade, port-mappings, firewall$/)).toBe(COUNT - 1);
     expect(await patchbay(["check", "shop", "c1"])).toMatchObject({ code: 0, stderr: "" });
   });
+});
+
+test("check of a network goes on past what it cannot look at, and says when nothing is attached", async () => {
+  configure("some", [{ type: "ptp", ipam: pool("10.42.0.0/24") }]);
+  expect(await patchbay(["check", "some"])).toMatchObject({
+    code: 1,
+    stderr: 'patchbay check: nothing is attached to network "some"; no ledger and no cached result names it\n',
+  });
+  const [gone, other] = [await machine.container("some-gone"), await machine.container("some-other")];
+  for (const { name } of [gone, other]) await must("add", "some", name, "--container-id", name);
+  await machine.removeContainer(gone);
+  await machine.sh("ip address flush dev eth0", { in: other });
+  const cannot = /^some some-gone cannot be checked: .*failed to open netns .*$/m;
+  const differs = /^some some-other is not as it was made: [0-9]+ differences?: ptp$/m;
+  const { code, stdout } = await patchbay(["check", "some", "--brief"]);
+  expect([code, stdout]).toEqual([1, expect.stringMatching(cannot)]);
+  expect(stdout).toMatch(differs);
+  const problems = (await json("check", "some")).map((one: { problems: string[] }) => one.problems[0]);
+  expect(problems).toEqual([expect.stringContaining("failed to open netns"), expect.any(String)]);
+  expect(await patchbay(["check", "some", "-i", "eth0"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--ifname is for one CONTAINER, and none is named"),
+  });
+  for (const { name } of [gone, other]) await must("del", "some", name);
 });
 
 describe("what repair advises where it cannot mend", () => {
