@@ -1,7 +1,7 @@
 /** podman with Patchbay in the place of netavark: kinds of networks, and what containers say of theirs. */
 import { expect, test } from "bun:test";
 import { lacks } from "../kernel-features.ts";
-import { NETWORK, PAGE, SERVER } from "./engine-machine.ts";
+import { NETWORK, PAGE, PROGRAM, SERVER } from "./engine-machine.ts";
 import {
   cannotRun,
   expectNothingLeft,
@@ -32,6 +32,9 @@ export function tellOfNetworks(host: PodmanHost): void {
     );
     await podman.call("run", "-d", "--pod", "pod", "--name", "web", IMAGE, ...SERVER);
     expect(await room.page("127.0.0.1:8080")).toBe(PAGE);
+    // podman tells of the pod alone; a container's process leads there.
+    const pid = await podman.call("inspect", "-f", "{{.State.Pid}}", "web");
+    expect(await room.machine.sh(`${PROGRAM} inspect --brief pid:${pid.trim()}`)).toMatch(/ 8080->80\/tcp +ok$/m);
     expect(await podman.call("run", "--rm", "--pod", "pod", IMAGE, "busybox", "wget", "-qO-", "http://127.0.0.1/"))
       .toBe(PAGE);
     await podman.call("pod", "rm", "-f", "-t", "0", "pod");
