@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { arch, cpus, loadavg, release, totalmem } from "node:os";
 import type { Row } from "./bench.ts";
-import { VERSION } from "../src/version.ts";
+import { VERSION } from "../src/process/version.ts";
 import { command } from "./machine.ts";
 import type { Summary } from "./statistics.ts";
 

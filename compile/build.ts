@@ -87,7 +87,7 @@ type Imports = Map<string, string[]>;
 
 /** What plugins that engines call never load. */
 const BESIDE_PLUGINS =
-  /^src\/(runtime|podman|netavark|podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
+  /^src\/(frontends\/(cli|hook|podman|netavark|answers)|runtime|interop\/podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
 
 /** Modules of which most calls of plugins load one or more: ADD and DEL, on a host with nf_tables. */
 const OFTEN = [
@@ -99,8 +99,8 @@ const OFTEN = [
 /** The same for what writes rules. */
 const OFTEN_WITH_RULES = [
   ...["meta/firewall", "meta/portmap", "meta/tuning"].map(mainModule),
-  "src/firewalld/client.ts",
-  "src/iptables/nft-table.ts",
+  "src/interop/firewalld/client.ts",
+  "src/interop/iptables/nft-table.ts",
   "src/resources/packets/masquerade/masquerade.ts",
   ...["firewall", "masquerade", "port-mappings"].map((theme) => `src/resources/packets/${theme}/iptables.ts`),
 ];
@@ -115,11 +115,11 @@ const OFTEN_BY_RUNTIME = [
   ...OFTEN_WITH_RULES,
   "src/engine/verbs/add.ts",
   "src/ffi/signals.ts",
-  "src/podman/call-of-driver.ts",
+  "src/frontends/podman/call-of-driver.ts",
   "src/resources/host-ports/rivals.ts",
   "src/resources/packets/port-mappings/nft-elements.ts",
-  ...["commands/add", "commands/del", "answered-add", "interruptible", "misspelling-warnings"]
-    .map((name) => `src/runtime/cli/${name}.ts`),
+  ...["cli/commands/add", "cli/commands/del", "answers/answered-add", "cli/interruptible", "cli/misspelling-warnings"]
+    .map((name) => `src/frontends/${name}.ts`),
   "src/runtime/container-networks.ts",
   "src/runtime/idle-warnings.ts",
 ];
@@ -127,8 +127,8 @@ const OFTEN_BY_RUNTIME = [
 /** The same for netavark, with `setup` and `teardown`. */
 const OFTEN_BY_NETAVARK = [
   "src/ffi/netlink/route/remove-link.ts",
-  "src/firewalld/client.ts",
-  "src/iptables/nft-table.ts",
+  "src/interop/firewalld/client.ts",
+  "src/interop/iptables/nft-table.ts",
   "src/resources/packets/localhost-access.ts",
 ];
 
@@ -164,14 +164,14 @@ function flattened(temporary: string, architecture: Architecture): string {
       ...program(
         () => true,
         [OFTEN_BY_NETAVARK],
-        "src/netavark/program/command-line.ts",
-        "src/netavark/program/setup-teardown.ts",
+        "src/frontends/netavark/program/command-line.ts",
+        "src/frontends/netavark/program/setup-teardown.ts",
         "src/engine/verbs/add.ts",
         "src/engine/verbs/del.ts",
         "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",
       ),
     },
-    program(() => true, [OFTEN_BY_RUNTIME], "src/runtime/cli/command-line.ts"),
+    program(() => true, [OFTEN_BY_RUNTIME], "src/frontends/cli/command-line.ts"),
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;

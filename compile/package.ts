@@ -1,7 +1,7 @@
 /**
  * Makes the npm package, `dist/package` and a file of it: `npm run package`. What is C in it is compiled here, so who
  * installs it needs no compiler; and it is given the build of the program from the same sources, to know it among
- * plugins (src/library/program.ts). Needs no network.
+ * plugins (src/frontends/library/program.ts). Needs no network.
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -23,7 +23,7 @@ export function makePackage(program: string, out: string): string {
   writeTypes(join(folder, "types"));
   writeFileSync(join(folder, "index.js"), 'import "./needs-bun.js";\nexport * from "./patchbay.js";\n');
   writeFileSync(join(folder, "needs-bun.js"), needsBun(bunVersion));
-  // What the thread of src/library/thread.ts begins with.
+  // What the thread of src/frontends/library/thread.ts begins with.
   writeFileSync(join(folder, "thread.js"), 'import { serveThread } from "./patchbay.js";\nserveThread();\n');
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packageManifest(), null, 2)}\n`);
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
@@ -45,8 +45,8 @@ function packageManifest() {
     os: ["linux"],
     cpu: [architecture],
     engines: { bun: `>=${bunVersion}` },
-    exports: { ".": { types: "./types/library/patchbay.d.ts", default: "./index.js" } },
-    types: "./types/library/patchbay.d.ts",
+    exports: { ".": { types: "./types/frontends/library/patchbay.d.ts", default: "./index.js" } },
+    types: "./types/frontends/library/patchbay.d.ts",
     files: ["index.js", "needs-bun.js", "patchbay.js", "patchbay.js.map", "thread.js", "types"],
   };
 }
@@ -70,7 +70,7 @@ function bundle(folder: string, build: string): void {
   const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved"];
   const constants = [...nativePrograms(architecture), `--define=PROGRAM_BUILD="${build}"`];
   const out = ["--sourcemap=linked", `--outdir=${folder}`, "--entry-naming=patchbay.js"];
-  run(process.execPath, ["build", ...options, ...constants, ...out, "src/library/bundled.ts"], root);
+  run(process.execPath, ["build", ...options, ...constants, ...out, "src/frontends/library/bundled.ts"], root);
   const code = join(folder, "patchbay.js"), map = `${code}.map`;
   writeFileSync(code, readFileSync(code, "utf8").replace(/^\/\/# debugId=.*\n/m, ""));
   writeFileSync(map, JSON.stringify(withoutMachine(JSON.parse(readFileSync(map, "utf8")), folder)));
@@ -107,7 +107,7 @@ function writeTypes(folder: string): void {
     types: ["bun", join(root, "types/typed-require")],
     typeRoots: [join(root, "node_modules/@types")],
   };
-  const files = [join(root, "src/library/patchbay.ts")];
+  const files = [join(root, "src/frontends/library/patchbay.ts")];
   const text = { extends: join(root, "tsconfig.json"), include: [], files, compilerOptions };
   writeFileSync(settings, JSON.stringify(text));
   run(join(root, "node_modules/.bin/tsc"), ["-p", settings], root);
@@ -120,7 +120,7 @@ function writeTypes(folder: string): void {
     writeFileSync(join(folder, path), declared.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));
     for (const { 1: other } of declared.matchAll(/from "(\.[^"]*)\.ts"/g)) copy(join(dirname(path), `${other}.d.ts`));
   };
-  copy("library/patchbay.d.ts");
+  copy("frontends/library/patchbay.d.ts");
   rmSync(temporary, { recursive: true });
 }
 

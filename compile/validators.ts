@@ -14,7 +14,7 @@ import { z } from "zod";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
-import * as netavark from "../src/podman-documents/netavark.schema.ts";
+import * as netavark from "../src/interop/podman-documents/netavark.schema.ts";
 import { type JsonSchema, jsonSchema, knownKeysText, lintText, networkList, publishedText } from "./json-schemas.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
 import { SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
@@ -33,7 +33,7 @@ export async function generate(): Promise<Map<string, string>> {
     ], join(root, "src/cni")),
   );
   files.set(
-    "src/podman-documents/netavark.validate.gen.ts",
+    "src/interop/podman-documents/netavark.validate.gen.ts",
     validatorText("netavark.schema.ts", [
       { name: "decodeNetwork", schemaName: "podmanNetwork", schema: netavark.podmanNetwork },
       { name: "decodePluginCall", schemaName: "pluginCall", schema: netavark.pluginCall },
@@ -42,7 +42,7 @@ export async function generate(): Promise<Map<string, string>> {
       { name: "decodeNetavarkConf", schemaName: "netavarkConf", schema: netavark.netavarkConf },
       { name: "decodePluginStatus", schemaName: "pluginStatus", schema: netavark.pluginStatus },
       { name: "decodeCreation", schemaName: "creation", schema: netavark.creation },
-    ], join(root, "src/podman-documents")),
+    ], join(root, "src/interop/podman-documents")),
   );
   const publish = (name: string, document: JsonSchema) =>
     files.set(`schemas/${name}.json`, publishedText(name, document));

@@ -2,9 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
-import { dhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
-import { residentUnits } from "../src/runtime/cli/resident-units.ts";
-import { markedUnitFiles } from "../src/runtime/cli/units.ts";
+import { dhcpUnits } from "../src/install/dhcp-units.ts";
+import { residentUnits } from "../src/install/resident-units.ts";
+import { markedUnitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Making } from "./edition.ts";
 import { bytesOf, type File, modeOf } from "./files.ts";

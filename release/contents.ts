@@ -1,8 +1,8 @@
 /** What archives and packages contain besides the program, and where it goes in each. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { completionScript } from "../src/runtime/cli/commands/completion.ts";
-import { PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
+import { completionScript } from "../src/frontends/cli/commands/completion.ts";
+import { PROGRAM_NAMES } from "../src/install/program-links.ts";
 import { type Edition, root } from "./edition.ts";
 import type { File } from "./files.ts";
 import { manPages } from "./man/pages.ts";

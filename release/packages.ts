@@ -5,11 +5,11 @@
 import { basename, dirname, relative } from "node:path";
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
-import { REFUSED } from "../src/runtime/cli/commands/install.ts";
-import { dhcpUnits, packagedDhcpUnits } from "../src/runtime/cli/dhcp-units.ts";
-import { NETAVARK, PROGRAM_NAMES } from "../src/runtime/cli/program-links.ts";
-import { residentUnits } from "../src/runtime/cli/resident-units.ts";
-import { unitFiles } from "../src/runtime/cli/units.ts";
+import { REFUSED } from "../src/frontends/cli/commands/install.ts";
+import { dhcpUnits, packagedDhcpUnits } from "../src/install/dhcp-units.ts";
+import { NETAVARK, PROGRAM_NAMES } from "../src/install/program-links.ts";
+import { residentUnits } from "../src/install/resident-units.ts";
+import { unitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import { compressed, type Entry, type Link } from "./files.ts";

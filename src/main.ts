@@ -1,7 +1,7 @@
 /** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
-import type { DriverCall } from "./podman/call-of-driver.ts";
+import type { DriverCall } from "./frontends/podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
 import type { Examine } from "./runtime/plugin-call.ts";
 
@@ -17,7 +17,9 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     if (status !== undefined) return status;
   }
   if (name === "netavark") {
-    return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
+    return (require(
+      "./frontends/netavark/program/command-line.ts",
+    ) as typeof import("./frontends/netavark/program/command-line.ts"))
       .runNetavark(args, examine);
   }
   const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
@@ -26,29 +28,36 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     const status = work(Number(args[2]), Number(args[3]));
     if (status !== undefined) return status;
   }
-  return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
+  return (require("./frontends/cli/command-line.ts") as typeof import("./frontends/cli/command-line.ts"))
     .runCommandLine(name, args, {
-      serve: (options) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(options),
+      serve: (options) =>
+        (require("./frontends/resident/serve.ts") as typeof import("./frontends/resident/serve.ts")).serve(options),
       runDhcpDaemon,
-      status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
+      status: () =>
+        (require("./frontends/resident/status.ts") as typeof import("./frontends/resident/status.ts")).reportStatus(),
     }, examine);
 }
 
 function driverCallOf(args: readonly string[]): DriverCall | undefined {
-  return (require("./podman/call-of-driver.ts") as typeof import("./podman/call-of-driver.ts")).driverCallOf(args);
+  return (require("./frontends/podman/call-of-driver.ts") as typeof import("./frontends/podman/call-of-driver.ts"))
+    .driverCallOf(args);
 }
 
 function servePodman(call: DriverCall, examine: Examine | undefined): number {
-  return (require("./podman/driver.ts") as typeof import("./podman/driver.ts")).runDriver(call, examine);
+  return (require("./frontends/podman/driver.ts") as typeof import("./frontends/podman/driver.ts")).runDriver(
+    call,
+    examine,
+  );
 }
 
 function runDhcpDaemon(flags: readonly string[]): number {
-  return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
+  return (require("./services/dhcp/service/daemon.ts") as typeof import("./services/dhcp/service/daemon.ts"))
+    .runDaemon(flags);
 }
 
 /** Undefined when a person typed the words. */
 function work(slot: number, rehearsals: number): number | undefined {
-  const worker = require("./resident/worker.ts") as typeof import("./resident/worker.ts");
+  const worker = require("./frontends/resident/worker.ts") as typeof import("./frontends/resident/worker.ts");
   if (!worker.isStartedByResident()) return undefined;
   return worker.work(slot, rehearsals, ([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
 }

@@ -12,7 +12,7 @@ import { vethKind } from "../../src/ffi/netlink/route/link-kinds.ts";
 import { addRoute } from "../../src/ffi/netlink/route/route.ts";
 import { NETLINK_ROUTE, type NetlinkRequest, type NetlinkSocket, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import { HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
-import { keepFromNowOn } from "../../src/ffi/kept-open.ts";
+import { keepFromNowOn } from "../../src/process/kept-open.ts";
 import { libc } from "../../src/ffi/libc.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { loadPlugin } from "../../src/plugins/table.ts";

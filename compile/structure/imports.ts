@@ -67,8 +67,8 @@ export function circles(sources: readonly Source[]): string[] {
 }
 
 /**
- * A plugin's verb loads only our own sources: everything that main.ts loads, at once or lazily, except src/runtime,
- * which a plugin never loads.
+ * A plugin's verb loads only our own sources: everything that main.ts loads, at once or lazily, except the runtime
+ * and its command line, which a plugin never loads.
  */
 export function hotPath(all: readonly Source[]): string[] {
   const sources = new Map(all.map((source) => [source.path, source]));
@@ -82,7 +82,7 @@ export function hotPath(all: readonly Source[]): string[] {
       if (path !== "package.json") findings.push(`${[...way, path].join(" → ")}: loaded on the way of a plugin verb`);
       return;
     }
-    const later = source.loadsLater.filter((one) => !one.startsWith("src/runtime/"));
+    const later = source.loadsLater.filter((one) => !/^src\/(frontends\/cli|runtime)\//.test(one));
     for (const next of [...source.loads, ...later]) visit(next, [...way, path]);
   };
   if (!sources.has("src/main.ts")) return ["src/main.ts is missing"];

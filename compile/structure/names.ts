@@ -1,13 +1,14 @@
 /** A name is one thing's: no two files export types of the same name. */
+import { roomOf, rooms } from "./rooms.ts";
 import type { Source } from "./sources.ts";
 
 /** Names that several files may export: the rooms of these files. */
 const permitted: Readonly<Record<string, string>> = {
   // The library's are for programs, which have no other things of these names.
-  Attachment: "contract dhcp library",
-  Options: "dhcp library",
-  PluginConfig: "contract library",
-  PortMapping: "library resources",
+  Attachment: "contract frontends/library services/dhcp",
+  Options: "frontends/library services/dhcp",
+  PluginConfig: "contract frontends/library",
+  PortMapping: "frontends/library resources",
 };
 
 export function homonyms(sources: readonly Source[]): string[] {
@@ -18,12 +19,13 @@ export function homonyms(sources: readonly Source[]): string[] {
     }
   }
   return [...files].flatMap(([name, paths]) => {
-    const rooms = paths.map((path) => path.split("/")[1]).sort().join(" "), listed = permitted[name];
+    const names = rooms.map((room) => room.name), listed = permitted[name];
+    const found = paths.map((path) => roomOf(path.slice("src/".length), names)).sort().join(" ");
     if (listed === undefined) {
       return paths.length === 1 ? [] : [`${paths.join(", ")}: export types of one name, ${name}`];
     }
-    return rooms === listed
+    return found === listed
       ? []
-      : [`compile/structure/names.ts: permits ${name} in ${listed}, and it is in ${rooms}`];
+      : [`compile/structure/names.ts: permits ${name} in ${listed}, and it is in ${found}`];
   });
 }

@@ -1,25 +1,25 @@
 /**
  * Who may open a file by its path without judging it. What one call writes for a later one is state, and goes through
- * src/ffi/state-file.ts; everything else is listed here, with what it is.
+ * src/process/state-file.ts; everything else is listed here, with what it is.
  */
 import type { Source } from "./sources.ts";
 
 const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
-  "src/ffi/state-file.ts": "judges what it opens",
+  "src/process/state-file.ts": "judges what it opens",
   "src/conformance/alone.ts": "namespaces of this process in /proc",
   "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
   "src/conformance/shown.ts": "directories of plugins, to learn their paths",
-  "src/daemon/listener.ts": "processes in /proc",
+  "src/services/daemon/listener.ts": "processes in /proc",
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/boot.ts": "the id of the boot in /proc",
-  "src/ffi/calls.ts": "processes in /proc",
+  "src/process/calls.ts": "processes in /proc",
   "src/ffi/capabilities.ts": "this process in /proc",
   "src/ffi/namespaces.ts": "this process's namespace in /proc",
-  "src/ffi/lock.ts": "a directory, to lock it",
+  "src/process/lock.ts": "a directory, to lock it",
   "src/ffi/directory-entries.ts": "the program that is installed, and a new file in its place",
   "src/ffi/environment.ts": "the environment in /proc",
-  "src/ffi/kept-open.ts": "files in /proc",
+  "src/process/kept-open.ts": "files in /proc",
   "src/ffi/lock-holder.ts": "locks and processes in /proc",
   "src/ffi/netns.ts": "network namespaces, which are judged as such",
   "src/ffi/netns-in-sight.ts": "mounts in /proc",
@@ -27,27 +27,27 @@ const unjudged: Record<string, string> = {
   "src/ffi/process-files.ts": "processes in /proc",
   "src/ffi/signals.ts": "processes in /proc",
   "src/ffi/sysctl.ts": "sysctls in /proc/sys",
-  "src/ffi/trusted-executable.ts": "executables, which are judged as such",
+  "src/process/trusted-executable.ts": "executables, which are judged as such",
   "src/ffi/tun.ts": "the kernel's device for taps",
   "src/ffi/vlan-links.ts": "the kernel's list of VLAN links in /proc",
   "src/ipam/go-directory.ts": "new lease files, made with O_EXCL",
-  "src/iptables/which-iptables.ts": "the kernel's tables in /proc",
+  "src/interop/iptables/which-iptables.ts": "the kernel's tables in /proc",
   "src/resources/netavark/aardvark-names/daemon.ts": "processes in /proc, /dev/null",
-  "src/library/events.ts": "the directory of cached results, which is not read through it",
-  "src/netavark/program/command-line.ts": "a file that the caller names",
+  "src/frontends/library/events.ts": "the directory of cached results, which is not read through it",
+  "src/frontends/netavark/program/command-line.ts": "a file that the caller names",
   "src/plugins/ipam/dhcp/lease-options.ts": "/etc/machine-id",
   "src/plugins/meta/tuning/tuning.ts": "the operator's list of sysctls",
   "src/engine/build.ts": "this program",
-  "src/resident/lease-service.ts": "/dev/null",
-  "src/resident/own-file.ts": "/dev/null",
-  "src/resident/scoreboard.ts": "makes it, in the directory of the socket",
-  "src/resident/status.ts": "processes in /proc",
-  "src/resident/streams.ts": "/dev/null",
-  "src/resident/workers.ts": "/dev/null",
+  "src/frontends/resident/lease-service.ts": "/dev/null",
+  "src/frontends/resident/own-file.ts": "/dev/null",
+  "src/frontends/resident/scoreboard.ts": "makes it, in the directory of the socket",
+  "src/frontends/resident/status.ts": "processes in /proc",
+  "src/frontends/resident/streams.ts": "/dev/null",
+  "src/frontends/resident/workers.ts": "/dev/null",
   "src/resources/link/link-settings.ts": "a new backup file, made with O_EXCL",
   "src/resources/link/tap/selinux-tap.ts": "this process's attributes in /proc",
-  "src/runtime/cli/commands/conformance.ts": "a file that the caller names",
-  "src/runtime/cli/units.ts": "systemd's units, which operators mask by links",
+  "src/frontends/cli/commands/conformance.ts": "a file that the caller names",
+  "src/install/units.ts": "systemd's units, which operators mask by links",
 };
 
 const OPENS = /\b(openFile|openExisting|readTextFile|libc\.open)\(/;
@@ -57,7 +57,7 @@ export function openedFiles(sources: readonly Source[]): string[] {
   const listed = Object.keys(unjudged), present = sources.map(({ path }) => path);
   return [
     ...opening.filter((path) => !listed.includes(path)).map((path) =>
-      `${path}: opens files without judging them: use src/ffi/state-file.ts, or say in compile/structure/opened-files.ts what they are`
+      `${path}: opens files without judging them: use src/process/state-file.ts, or say in compile/structure/opened-files.ts what they are`
     ),
     ...listed.filter((path) => present.includes(path) && !opening.includes(path)).map((path) =>
       `compile/structure/opened-files.ts: ${path} opens no file any more`

@@ -21,26 +21,29 @@ const ENDLESS = [
 
 const permitted: Readonly<Record<string, readonly [count: number, why: string]>> = {
   // They end with what they read, or after so many attempts.
-  "src/dhcp/names.ts": [1, "ends with the bytes: pointers only lead back"],
+  "src/services/dhcp/names.ts": [1, "ends with the bytes: pointers only lead back"],
   "src/engine/ledger/open-ledger.ts": [1, "100 attempts"],
   "src/ffi/environment.ts": [1, "ends with the block"],
   "src/ffi/libc.ts": [1, "repeats a call that a signal has interrupted"],
   "src/ffi/netlink/nftables/batch.ts": [1, "1000 attempts"],
   "src/ffi/signals.ts": [1, "reads what is there"],
-  "src/ffi/trusted-executable.ts": [1, "6 attempts, a second apart"],
+  "src/process/trusted-executable.ts": [1, "6 attempts, a second apart"],
   "src/ipam/store.ts": [2, "100 attempts"],
-  "src/iptables/legacy-table.ts": [1, "10 attempts"],
+  "src/interop/iptables/legacy-table.ts": [1, "10 attempts"],
   "src/resources/link/shared/usable.ts": [1, "a name of many is free"],
 
   // They have a deadline.
-  "src/dhcp/ask.ts": [1, "patience of the caller"],
-  "src/dhcp/service/daemon.ts": [1, "2 s for the journal"],
+  "src/services/dhcp/ask.ts": [1, "patience of the caller"],
+  "src/services/dhcp/service/daemon.ts": [1, "2 s for the journal"],
   "src/ffi/socket/socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
-  "src/firewalld/bus.ts": [1, "one deadline for all that a verb reads and writes"],
-  "src/ovsdb/connection.ts": [2, "10 s for all answers of a verb; the caller's patience for what Open vSwitch does"],
+  "src/interop/firewalld/bus.ts": [1, "one deadline for all that a verb reads and writes"],
+  "src/interop/ovsdb/connection.ts": [
+    2,
+    "10 s for all answers of a verb; the caller's patience for what Open vSwitch does",
+  ],
   "src/resources/netavark/aardvark-names/daemon.ts": [1, "5 s, then an error that names the process"],
   "src/plugins/ipam/dhcp/dhcp.ts": [2, "each question has a deadline; the pages of a list end"],
-  "src/resident/status.ts": [1, "3 s"],
+  "src/frontends/resident/status.ts": [1, "3 s"],
 
   // The kernel answers, or a child of ours that waits for nobody else.
   "src/ffi/files.ts": [4, "reads to the end of a file; the engine's pipes are the engine's to read; 100 attempts"],
@@ -51,9 +54,12 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   ],
   "src/ffi/socket/packet.ts": [1, "reads what is there"],
   "src/ffi/reaper.ts": [1, "the child ends at once"],
-  "src/ffi/run-program.ts": [4, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
+  "src/process/run-program.ts": [
+    4,
+    "tools have 2 minutes; a plugin has the engine's, the specification sets no limit",
+  ],
   "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],
-  "src/ffi/interruption.ts": [1, "stdin and stdout are the caller's to write and to read; a signal ends it"],
+  "src/process/interruption.ts": [1, "stdin and stdout are the caller's to write and to read; a signal ends it"],
   "src/native/launch.h": [
     7,
     "a call in a resident takes as long as a call; the kernel tells when the worker dies; one is a look",
@@ -63,11 +69,11 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
 
   // What stays waits for work.
   "src/conformance/alone.ts": [1, "the run, in which every call has a limit"],
-  "src/dhcp/service/service.ts": [1, "the service, until a signal"],
+  "src/services/dhcp/service/service.ts": [1, "the service, until a signal"],
   "src/ffi/poll.ts": [1, "a worker, until a call or its parent's end"],
-  "src/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
-  "src/resident/own-file.ts": [1, "the child was killed"],
-  "src/resident/serve.ts": [3, "the resident, until a signal"],
+  "src/frontends/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
+  "src/frontends/resident/own-file.ts": [1, "the child was killed"],
+  "src/frontends/resident/serve.ts": [3, "the resident, until a signal"],
 };
 
 /** What is more than permitted, and what is permitted to nobody any more. */

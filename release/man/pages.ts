@@ -2,9 +2,9 @@
  * The manual pages, from what the program itself says: its commands with their options, notes and examples, and the
  * tables of docs/commands.md. Whatever a page should say, the help says.
  */
-import { cnitoolCommands, OTHER_NAMES, ownCommands } from "../../src/runtime/cli/command-line.ts";
-import type { Command, OptionTable } from "../../src/runtime/cli/command.ts";
-import { SUMMARY, VERSION } from "../../src/version.ts";
+import { cnitoolCommands, OTHER_NAMES, ownCommands } from "../../src/frontends/cli/command-line.ts";
+import type { Command, OptionTable } from "../../src/frontends/cli/command.ts";
+import { SUMMARY, VERSION } from "../../src/process/version.ts";
 import {
   display,
   escaped,

@@ -1,7 +1,7 @@
 /** What one call of a plugin has answered, and how it is told. */
 import { DOCUMENT_LIMIT_DEPTH, isObject, nestsDeeper } from "../cni/json.ts";
 import { fromUtf8 } from "../ffi/libc.ts";
-import type { Finished } from "../ffi/run-program.ts";
+import type { Finished } from "../process/run-program.ts";
 import { describeEnding } from "../ffi/spawn.ts";
 import { Unmet } from "./unmet.ts";
 

@@ -3,7 +3,7 @@ import { errorText } from "../cni/error.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { exists, namesIn } from "../ffi/files.ts";
-import { UntrustedFile } from "../ffi/trusted-executable.ts";
+import { UntrustedFile } from "../process/trusted-executable.ts";
 import { pluginNamed } from "../plugins/table.ts";
 import { documentOf, requireSuccess } from "./answer.ts";
 import { type Outcome, type PluginReport, type SpecDemand } from "./demand.ts";

@@ -1,6 +1,6 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { isLeft } from "../ffi/calls.ts";
+import { isLeft } from "../process/calls.ts";
 
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}

@@ -10,11 +10,11 @@
  */
 import { errorText } from "../cni/error.ts";
 import { variable } from "../ffi/environment.ts";
-import { forgetAfterCall, isLeft } from "../ffi/calls.ts";
+import { forgetAfterCall, isLeft } from "../process/calls.ts";
 import { closeFile, O_APPEND, O_CREAT, O_WRONLY, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
-import { openStateFile } from "../ffi/state-file.ts";
-import { warn } from "../ffi/warn.ts";
+import { openStateFile } from "../process/state-file.ts";
+import { warn } from "../process/warn.ts";
 import type { AnyKind } from "./resource.ts";
 import type { Owner } from "./owner.ts";
 import type { TraceSpan } from "./trace-context.ts";

@@ -8,14 +8,14 @@ import { type Invocation, parseInvocation, readEnvironment } from "../cni/invoca
 import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
-import { isCallerGone } from "../ffi/calls.ts";
+import { isCallerGone } from "../process/calls.ts";
 import { environmentBlock, variable } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../process/version.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { openSession } from "./run.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 
 type Plugin = PluginDefinition<PluginConfig>;
 

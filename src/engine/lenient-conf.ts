@@ -5,7 +5,7 @@
  */
 import { errorText } from "../cni/error.ts";
 import { field } from "../cni/json.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
 /** Omits malformed keys. A malformed `ipam` still throws, because without it nobody would release the address. */

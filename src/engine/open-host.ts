@@ -1,7 +1,7 @@
 /** Opens what a verb works on: sockets, namespaces, and the lock on what attachments share. */
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
-import { lockExclusive, lockShared, tryLockExclusive, unlock, whileLocked } from "../ffi/lock.ts";
-import { hostSockets, ownNetns } from "../ffi/kept-open.ts";
+import { lockExclusive, lockShared, tryLockExclusive, unlock, whileLocked } from "../process/lock.ts";
+import { hostSockets, ownNetns } from "../process/kept-open.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns } from "../ffi/netns.ts";
 import type { Container, Host } from "../contract/host.ts";

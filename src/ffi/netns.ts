@@ -2,7 +2,7 @@
  * Network namespaces by descriptor: opening, comparing, working inside (network_namespaces(7), ioctl_nsfs(2)).
  */
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
-import { warn } from "./warn.ts";
+import { printToStderr } from "./terminal.ts";
 import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile } from "./files.ts";
 import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
 import { getOption } from "./socket/socket.ts";
@@ -116,7 +116,7 @@ export function isEntered(netns: number): boolean {
 
 /** Everything after this, undoing included, would happen in the container instead of on the host. */
 let whenStranded = (_home: number, reason: string): void => {
-  warn(`cannot return from a container's namespace: ${reason}; giving up, DEL will clean up`);
+  printToStderr(`patchbay: cannot return from a container's namespace: ${reason}; giving up, DEL will clean up`);
   exitNow(1);
 };
 

@@ -52,6 +52,8 @@ function start(program: string, descriptors: readonly number[]): number | undefi
       path: `/proc/${process.pid}/fd/${fd}`,
       argv: ["patchbay-reaper"],
       environment: [],
+      // A signal to the group of whoever waits must not end it.
+      hasOwnGroup: true,
       descriptors: [undefined, undefined, undefined, ...descriptors],
     });
   } catch (error) {

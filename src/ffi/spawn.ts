@@ -6,7 +6,6 @@
  */
 import { SyscallError } from "./errno.ts";
 import { O_CLOEXEC } from "./files.ts";
-import { areInterruptionsTaken } from "./interruption.ts";
 import { bind, bindLater, check, cString, lastErrno, retrying } from "./libc.ts";
 import { withInheritedUmask } from "./umask.ts";
 import { FFIType, ptr } from "./native.ts";
@@ -70,9 +69,7 @@ export function spawn(program: Program): number {
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
     succeed(symbols.posix_spawnattr_setsigdefault(attributes, new BigUint64Array(16).fill(IGNORED_BY_BUN, 0, 1)));
-    // A terminal's signal reaches a group: what interrupts ADD must not end what ADD or the taking back waits for.
-    const hasOwnGroup = program.hasOwnGroup || areInterruptionsTaken();
-    const flags = POSIX_SPAWN_SETSIGDEF | (hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0) |
+    const flags = POSIX_SPAWN_SETSIGDEF | (program.hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0) |
       (program.inheritsBlockedSignals ? 0 : POSIX_SPAWN_SETSIGMASK);
     succeed(symbols.posix_spawnattr_setflags(attributes, flags));
     program.descriptors.forEach((ours, theirs) => {

@@ -1,5 +1,6 @@
 /** Whether a person reads or types, and texts for one: control characters in names of others would be obeyed. */
-import { libc } from "./libc.ts";
+import { writeAll } from "./files.ts";
+import { libc, utf8 } from "./libc.ts";
 
 const TCGETS = 0x5401;
 
@@ -23,4 +24,13 @@ export function printableWord(text: string): string {
 
 function asJson(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Never fails: a closed or full stderr must not stop the clean-up that it reports on. */
+export function printToStderr(line: string): void {
+  try {
+    writeAll(2, utf8(`${printable(line)}\n`));
+  } catch {
+    // The exit status reports errors, too.
+  }
 }

@@ -6,7 +6,7 @@ import { bootId } from "../ffi/boot.ts";
 import { closeFile, createFile, namesIn, O_RDWR, removeFile, writeAll, writerId } from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
-import { openExistingState, type OpenState, UntrustedState } from "../ffi/state-file.ts";
+import { openExistingState, type OpenState, UntrustedState } from "../process/state-file.ts";
 import { contains, formatAddress, type Prefix } from "../net/address.ts";
 import { hasGoLock, leasedAddresses, ownerOf, readLease, removeLease } from "./go-directory.ts";
 import {

@@ -28,14 +28,14 @@ import {
   writeAll,
 } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
-import { lockExclusive } from "../ffi/lock.ts";
+import { lockExclusive } from "../process/lock.ts";
 import {
   openExistingState,
   overwriteStateFile,
   readStateFile,
   unlessUntrusted,
   UntrustedState,
-} from "../ffi/state-file.ts";
+} from "../process/state-file.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
 
 /** With a folder of leases for each network. */

@@ -2,7 +2,7 @@
  * The lease store of one network: the lease files (go-directory.ts), and beside them, in `.patchbay`, an index. With it,
  * finding a free address or an owner's addresses takes the same time with ten leases and with sixty thousand.
  *
- *     .patchbay/locks            never written; processes lock bytes of it (ffi/lock.ts)
+ *     .patchbay/locks            never written; processes lock bytes of it (process/lock.ts)
  *     .patchbay/10.88.0.0-16     the index of one block of addresses (blocks.ts, layout.ts)
  *
  * Two rules keep index and files consistent. A process that works on the network locks byte 0 shared; to make, replace
@@ -13,7 +13,7 @@
 import { whyNoBootId } from "../ffi/boot.ts";
 import { EACCES, ENOENT, EROFS, isErrno } from "../ffi/errno.ts";
 import { closeFile, identify, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
-import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
+import { lockRangeExclusive, lockRangeShared, unlockRange } from "../process/lock.ts";
 import { unmap } from "../ffi/memory.ts";
 import {
   judgeStateDirectory,
@@ -21,7 +21,7 @@ import {
   openStateFile,
   tryStateDirectory,
   UntrustedState,
-} from "../ffi/state-file.ts";
+} from "../process/state-file.ts";
 import { type LeaseOwner, leaseText } from "./go-directory.ts";
 import type { Block } from "./layout.ts";
 

@@ -191,7 +191,7 @@ static const char *restore_header(const struct start *start, unsigned long page,
   return (const char *)(*load_bias + header->p_vaddr);
 }
 
-/* `add …`, `-i net1 add …`, `hook add …`. Of other commands with that word, src/runtime/cli/command-line.ts unblocks them. */
+/* `add …`, `-i net1 add …`, `hook add …`. Of other commands with that word, src/frontends/cli/command-line.ts unblocks them. */
 static int may_take_back(const struct start *start) {
   char **arguments = start->arguments;
   if (arguments[0] == 0 || arguments[1] == 0) return 0;
@@ -203,7 +203,7 @@ static int may_take_back(const struct start *start) {
   return 0;
 }
 
-/* They wait until the runtime reads them (src/ffi/interruption.ts): its threads would be given them otherwise. What the
+/* They wait until the runtime reads them (src/process/interruption.ts): its threads would be given them otherwise. What the
  * caller ignores stays ignored. */
 static void block_interruptions(void) {
   enum { SIGINT_ = 2, SIGTERM_ = 15, BLOCK = 0 };

@@ -1,4 +1,4 @@
-/* Hands a call to the resident (src/resident), and ends with its result.
+/* Hands a call to the resident (src/frontends/resident), and ends with its result.
  *
  * Nothing here may fail a call: whatever does not go as expected means that the call runs by itself. The launcher alone
  * decides who runs it: a resident begins when it has said READY, and a launcher that does not wait any longer stops it
@@ -56,7 +56,7 @@ enum { STDIN_BYTES = 64 * 1024 * 1024 };
 /* How often a call is tried that may fail once, where giving up would lose what was read. */
 enum { TRIES = 100 };
 
-/* src/resident/protocol.ts has the same. */
+/* src/frontends/resident/protocol.ts has the same. */
 enum { PROTOCOL = 0x31424350 };
 enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
 /* The resident is gone, or has said nothing in time. */
@@ -69,7 +69,7 @@ struct answered {
   uint32_t answer, status, stdout_bytes, stderr_bytes;
 };
 
-/* What a worker does: src/resident/scoreboard.ts has the same. */
+/* What a worker does: src/frontends/resident/scoreboard.ts has the same. */
 struct slot {
   uint32_t process, since_ms, calls, unused;
 };
@@ -338,7 +338,7 @@ static void finish(struct buffer *buffer, const struct rights *rights, int is_ru
     const char *bytes = buffer->bytes + sizeof done;
     write_all(2, bytes + done.stdout_bytes, done.stderr_bytes);
     printed = write_all(1, bytes, done.stdout_bytes);
-    /* The worker cannot see a terminal (printDocument in src/runtime/cli/output.ts). */
+    /* The worker cannot see a terminal (printDocument in src/process/output.ts). */
     int is_open = is_runtime && done.stdout_bytes > 0 && bytes[done.stdout_bytes - 1] != '\n';
     if (printed && is_open && is_terminal(1)) write_text(1, "\n");
   }
@@ -427,7 +427,7 @@ static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
-/* The verbs of a driver of podman's networks that read stdin: src/podman/call-of-driver.ts has all. */
+/* The verbs of a driver of podman's networks that read stdin: src/frontends/podman/call-of-driver.ts has all. */
 static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }

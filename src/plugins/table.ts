@@ -28,7 +28,7 @@ const table: Record<string, () => PluginDefinition<PluginConfig>> = {
   "vrf": () => (require("./meta/vrf/vrf.ts") as typeof import("./meta/vrf/vrf.ts")).default,
 };
 
-/** For podman's networks: src/netavark calls them in process. No CNI configuration names them. */
+/** For podman's networks: src/frontends/netavark calls them in process. No CNI configuration names them. */
 const netavarkDrivers: typeof table = {
   "netavark-bridge": () =>
     (require(

@@ -11,7 +11,12 @@ import type { Owner } from "../contract/owner.ts";
 import { EXDEV, isErrno } from "../ffi/errno.ts";
 import { listDirectory, makeDirectories, removeFile, replaceFile } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
-import { isTrustedDirectory, judgeStateDirectory, readTrustedState, tryStateDirectory } from "../ffi/state-file.ts";
+import {
+  isTrustedDirectory,
+  judgeStateDirectory,
+  readTrustedState,
+  tryStateDirectory,
+} from "../process/state-file.ts";
 import { containerNumber } from "./lock.ts";
 
 export interface CacheRecord extends Owner {

@@ -1,6 +1,6 @@
 /** Which capability arguments the plugins of a network take (CNI conventions, "Dynamic Plugin specific fields"). */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 import type { Network } from "./conf/network.ts";
 
 export function takes({ plugins }: Network, capability: string): boolean {

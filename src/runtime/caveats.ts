@@ -3,7 +3,7 @@ import { asRead, field, isObject } from "../cni/json.ts";
 import type { Host } from "../contract/host.ts";
 import type { Caveat, Earlier, PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { openSession } from "../engine/run.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";

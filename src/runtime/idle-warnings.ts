@@ -1,6 +1,6 @@
 /** Warnings about an attachment that was made, and of which a part has no effect. */
 import { whatIsIdle } from "../engine/operator/idle.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 import type { Network } from "./conf/network.ts";
 import type { AttachmentRequest, Runtime } from "./plugin-call.ts";
 

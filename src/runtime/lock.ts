@@ -6,12 +6,12 @@
  * GC's lock is the whole file. The kernel drops the locks of a process that dies (fcntl(2), "Open file description
  * locks"). Other engines do not take them.
  */
-import { forgetAfterCall, isHandedOver, leaveToCaller } from "../ffi/calls.ts";
+import { forgetAfterCall, isHandedOver, leaveToCaller } from "../process/calls.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories } from "../ffi/files.ts";
-import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ffi/lock.ts";
-import { openStateLock } from "../ffi/state-file.ts";
-import { warn } from "../ffi/warn.ts";
+import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../process/lock.ts";
+import { openStateLock } from "../process/state-file.ts";
+import { warn } from "../process/warn.ts";
 
 export function withContainerLocked<T>(cacheDirectory: string, containerId: string, work: () => T): T {
   return withLock(cacheDirectory, { start: containerNumber(containerId) }, `container "${containerId}"`, work);

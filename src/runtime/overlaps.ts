@@ -2,11 +2,11 @@
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { asRead, field, isObject } from "../cni/json.ts";
 import type { AddressSpan, Segment } from "../contract/plugin.ts";
-import { hostSockets } from "../ffi/kept-open.ts";
+import { hostSockets } from "../process/kept-open.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn } from "../process/warn.ts";
 import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";

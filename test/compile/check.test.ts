@@ -22,9 +22,9 @@ afterAll(() => rmSync(tree, { recursive: true }));
 /** A fault of each kind, and what of it has to be said. */
 const faults: Record<keyof typeof checks, { file: string; line: string; says: RegExp }> = {
   types: {
-    file: "src/version.ts",
+    file: "src/process/version.ts",
     line: 'export const n: number = "1";',
-    says: /^src\/version\.ts\(\d+,14\): error TS/m,
+    says: /^src\/process\/version\.ts\(\d+,14\): error TS/m,
   },
   lint: { file: "compile/elf.ts", line: "debugger;", says: /^compile\/elf\.ts: line \d+, .*no-debugger/m },
   format: { file: "compile/native.ts", line: "// a\n\n\n\n// b", says: /^not formatted: compile\/native\.ts$/m },

@@ -118,9 +118,9 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
   ],
   [
     "a permission to wait that is not needed any more",
-    "src/resident/serve.ts",
+    "src/frontends/resident/serve.ts",
     "export {};",
-    "compile/structure/waits.ts: permits 3 in src/resident/serve.ts, which has 0",
+    "compile/structure/waits.ts: permits 3 in src/frontends/resident/serve.ts, which has 0",
   ],
   [
     "a type that has another's name",
@@ -132,7 +132,7 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "a permission to share a name that is not needed any more",
     "src/engine/a.ts",
     "export interface PluginConfig {}",
-    "compile/structure/names.ts: permits PluginConfig in contract library, and it is in engine",
+    "compile/structure/names.ts: permits PluginConfig in contract frontends/library, and it is in engine",
   ],
   ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
   ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],

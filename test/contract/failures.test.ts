@@ -1,7 +1,7 @@
 /** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
 import { CniError, errorText } from "../../src/cni/error.ts";
-import { endCall, leaveToCaller, LeftToCaller } from "../../src/ffi/calls.ts";
+import { endCall, leaveToCaller, LeftToCaller } from "../../src/process/calls.ts";
 import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
 
 function thrown(work: () => void): unknown {

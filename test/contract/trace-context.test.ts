@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { spanWithin, traceparentOf } from "../../src/contract/trace-context.ts";
 import { inCommand, inScene, note, spanForChild } from "../../src/contract/trace.ts";
-import { endCall, leaveToCaller } from "../../src/ffi/calls.ts";
+import { endCall, leaveToCaller } from "../../src/process/calls.ts";
 import { takeEnvironment } from "../../src/ffi/environment.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { ScratchFile } from "../support/scratch-file.ts";

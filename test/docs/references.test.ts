@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { scripts } from "../../package.json";
 import { checks } from "../../compile/check.ts";
-import { cnitoolCommands, ownAliases, ownCommands } from "../../src/runtime/cli/command-line.ts";
+import { cnitoolCommands, ownAliases, ownCommands } from "../../src/frontends/cli/command-line.ts";
 import { type Document, readDocuments, repositoryFiles, root } from "../support/documents.ts";
 
 /** Programs in node_modules/.bin. */

@@ -7,7 +7,7 @@ import { repositoryFiles, root } from "../support/documents.ts";
 const page = readFileSync(join(root, "docs/troubleshooting.md"), "utf8");
 const sources = repositoryFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".gen.ts"))
   // That one looks for messages, and prints others.
-  .filter((path) => path !== "src/runtime/cli/next-steps.ts")
+  .filter((path) => path !== "src/frontends/answers/next-steps.ts")
   .map((path) => textsOf(readFileSync(join(root, path), "utf8")));
 
 /** A source without its comments, with texts that go on in the next line in one piece. */

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
 import { lenientConf } from "../../src/engine/lenient-conf.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
+import { whileWarning } from "../../src/process/warn.ts";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
 
 test.each([...pluginNames])("DEL of %s does without what is wrong, and with what is not", (name) => {

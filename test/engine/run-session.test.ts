@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import type { PluginConfig, PluginDefinition } from "../../src/contract/plugin.ts";
 import { openSession } from "../../src/engine/run.ts";
-import { endCall } from "../../src/ffi/calls.ts";
+import { endCall } from "../../src/process/calls.ts";
 import {
   asked,
   type Bench,

@@ -1,7 +1,7 @@
 /** What the kernel says of a process, as long as it is the same one. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { ownProcessId, processId } from "../../src/ffi/calls.ts";
+import { ownProcessId, processId } from "../../src/process/calls.ts";
 import { missingPrivileges } from "../../src/ffi/capabilities.ts";
 import { OtherProcess } from "../../src/ffi/other-process.ts";
 import { memoryKib, ProcessFiles } from "../../src/ffi/process-files.ts";

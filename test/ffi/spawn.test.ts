@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { ENOENT, isErrno } from "../../src/ffi/errno.ts";
 import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
-import { runProgram } from "../../src/ffi/run-program.ts";
+import { runProgram } from "../../src/process/run-program.ts";
 import { forgetEnded, spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { closeFile, openFile } from "../../src/ffi/files.ts";
 

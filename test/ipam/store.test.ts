@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { tryLockRangeExclusive, unlockRange } from "../../src/ffi/lock.ts";
+import { tryLockRangeExclusive, unlockRange } from "../../src/process/lock.ts";
 import { allocate } from "../../src/ipam/allocator.ts";
 import { atCursor, exclusively, inStore, leaseOf } from "../../src/ipam/store.ts";
 import { formatAddress } from "../../src/net/address.ts";

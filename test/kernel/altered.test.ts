@@ -616,18 +616,18 @@ Object.assign(
 
 /** Kinds without an own line in CHECK, and where the others are altered. */
 const elsewhere: Record<string, string> = {
-  "aardvark-names": "test/netavark/gone.test.ts",
+  "aardvark-names": "test/frontends/netavark/gone.test.ts",
   announcement: "src/resources/address/announcement.ts",
   delegation: "test/kernel/flannel.test.ts",
-  "firewall-state": "test/netavark/firewall/reload.test.ts",
-  "firewalld-network": "test/netavark/firewall/firewalld.test.ts",
-  "firewalld-ports": "test/netavark/firewall/firewalld.test.ts",
-  "network-rules": "test/netavark/bridge.test.ts",
-  "podman-bridge": "test/netavark/bridge.test.ts",
-  "published-ports": "test/netavark/bridge.test.ts",
-  "static-routes": "test/netavark/bridge.test.ts",
-  "sysctl-file": "test/netavark/bridge.test.ts",
-  "trusted-subnets": "test/netavark/firewall/firewalld.test.ts",
+  "firewall-state": "test/frontends/netavark/firewall/reload.test.ts",
+  "firewalld-network": "test/frontends/netavark/firewall/firewalld.test.ts",
+  "firewalld-ports": "test/frontends/netavark/firewall/firewalld.test.ts",
+  "network-rules": "test/frontends/netavark/bridge.test.ts",
+  "podman-bridge": "test/frontends/netavark/bridge.test.ts",
+  "published-ports": "test/frontends/netavark/bridge.test.ts",
+  "static-routes": "test/frontends/netavark/bridge.test.ts",
+  "sysctl-file": "test/frontends/netavark/bridge.test.ts",
+  "trusted-subnets": "test/frontends/netavark/firewall/firewalld.test.ts",
 };
 
 for (const [name, { conf, prepare = "", needs, openVswitch, altered }] of Object.entries(attachments)) {

@@ -108,7 +108,7 @@ const places: Record<string, Place> = {
   "iptables-restore": {
     name: "iptables-legacy-restore",
     execute: (machine) =>
-      inProcess(machine, "iptables/legacy-table.ts", 'changeTable("nat", 4, (t) => t.createChain("A"))'),
+      inProcess(machine, "interop/iptables/legacy-table.ts", 'changeTable("nat", 4, (t) => t.createChain("A"))'),
   },
 };
 
@@ -186,27 +186,27 @@ test("no other file of the sources executes one that it finds by a path", () => 
   expect(uses(/\brunTrusted\(/)).toEqual([
     "conformance/trial.ts",
     "engine/delegation/foreign-plugin.ts",
-    "ffi/trusted-executable.ts",
-    "iptables/legacy-table.ts",
-    "netavark/run-foreign-driver.ts",
+    "process/trusted-executable.ts",
+    "interop/iptables/legacy-table.ts",
+    "frontends/netavark/run-foreign-driver.ts",
     "resources/link/tap/selinux-tap.ts",
     "resources/netavark/aardvark-names/daemon.ts",
-    "runtime/cli/units.ts",
+    "install/units.ts",
   ]);
-  // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts,
-  // runtime/cli/program-of-host.ts).
+  // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (frontends/resident/own-file.ts,
+  // install/program-of-host.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
     "conformance/alone.ts",
-    "daemon/daemon.ts",
+    "services/daemon/daemon.ts",
     "ffi/reaper.ts",
-    "ffi/run-program.ts",
+    "process/run-program.ts",
     "ffi/spawn.ts",
-    "ffi/trusted-executable.ts",
-    "resident/lease-service.ts",
-    "resident/own-file.ts",
-    "resident/serve.ts",
-    "resident/workers.ts",
-    "runtime/cli/program-of-host.ts",
+    "process/trusted-executable.ts",
+    "frontends/resident/lease-service.ts",
+    "frontends/resident/own-file.ts",
+    "frontends/resident/serve.ts",
+    "frontends/resident/workers.ts",
+    "install/program-of-host.ts",
   ]);
   expect(uses(/\bBun\.spawn(Sync)?\(|"node:child_process"/)).toEqual([]);
 });

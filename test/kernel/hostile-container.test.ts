@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { type Container, type Machine } from "../support/machine.ts";
-import type { PodmanPortMapping } from "../../src/podman-documents/netavark.schema.ts";
+import type { PodmanPortMapping } from "../../src/interop/podman-documents/netavark.schema.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
 import {

@@ -1,6 +1,6 @@
 /** How long the bridge of an internal network of podman's is closed: as long as it has a container, and no longer. */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork } from "../../src/podman-documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../src/interop/podman-documents/netavark.schema.ts";
 import { confined } from "../support/confined.ts";
 import { startBus, startFirewalld } from "../support/firewalld.ts";
 import { openWorld } from "../support/hostile.ts";

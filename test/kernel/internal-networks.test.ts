@@ -3,7 +3,7 @@
  * in both families whatever subnets the network has, in each order of set-up, and whatever the host's forwarding switches say.
  */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork } from "../../src/podman-documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../src/interop/podman-documents/netavark.schema.ts";
 import { openWorld } from "../support/hostile.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";

@@ -1,7 +1,7 @@
 /** What the host refuses from a container is compared and put right, and told where it cannot be set. */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import type { PodmanPortMapping } from "../../src/podman-documents/netavark.schema.ts";
+import type { PodmanPortMapping } from "../../src/interop/podman-documents/netavark.schema.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";

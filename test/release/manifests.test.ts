@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { version } from "../../package.json";
 import { DEFAULT_DIRECTORY, NAME } from "../../release/image/image.ts";
-import { ownCommands } from "../../src/runtime/cli/command-line.ts";
-import { parseArguments } from "../../src/runtime/cli/command.ts";
+import { ownCommands } from "../../src/frontends/cli/command-line.ts";
+import { parseArguments } from "../../src/frontends/cli/command.ts";
 import { containersOf, type ManifestContainer, manifestNames, type Pod, readManifest } from "../support/manifests.ts";
 
 test("there are three", () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NewerRecord, readRecord } from "../../src/dhcp/journal/record.ts";
+import { NewerRecord, readRecord } from "../../src/services/dhcp/journal/record.ts";
 import { FORMAT } from "../../src/engine/ledger/record.ts";
 import { emptyBlock } from "../../src/ipam/layout.ts";
 import { parsePrefix } from "../../src/net/address.ts";

@@ -12,23 +12,23 @@
 const aside = [
   // That every row of the benchmark runs.
   "test/bench/run.test.ts",
-  "test/dhcp/plugin/floods.test.ts",
+  "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
   "test/docs/site.test.ts",
-  "test/dhcp/plugin/storms.test.ts",
+  "test/services/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
   // Packages of 55 MB, installed, upgraded and removed under engines.
   "test/release/debian-packages.test.ts",
   "test/release/rpm-packages.test.ts",
   // The whole release, twice.
   "test/release/release.test.ts",
-  // How a directory is installed shows in runtime/cli/install-again.test.ts.
+  // How a directory is installed shows in install/install-again.test.ts.
   "test/release/image-engines.test.ts",
   // They fetch root directories of other hosts, 280 MB.
-  "test/engines/podman-5.test.ts",
+  "test/real-engines/podman-5.test.ts",
   "test/hosts/debian.test.ts",
   "test/hosts/musl.test.ts",
-  "test/resident/soak.test.ts",
+  "test/frontends/resident/soak.test.ts",
   // The unit tests once more, as the user nobody.
   "test/runner/unit.test.ts",
 ];
@@ -65,10 +65,10 @@ const withOtherKernel = [
   "test/kernel/several-hops.test.ts",
   "test/kernel/status.test.ts",
   "test/kernel/who-reaches-whom.test.ts",
-  "test/netavark/bridge-kinds.test.ts",
-  "test/netavark/vlan.test.ts",
-  "test/resident/reborn.test.ts",
-  "test/runtime/cli/network-remove.test.ts",
+  "test/frontends/netavark/bridge-kinds.test.ts",
+  "test/frontends/netavark/vlan.test.ts",
+  "test/frontends/resident/reborn.test.ts",
+  "test/frontends/cli/network-remove.test.ts",
   "test/kernel/ovs-datapaths.test.ts",
 ];
 
@@ -116,15 +116,15 @@ const again: readonly Again[] = [
   ...kernel.map((name) => ({ file: `test/kernel/${name}.test.ts` })),
   { file: "test/differential/plugins.test.ts" },
   { file: "test/engine/exec-plugin.test.ts" },
-  { file: "test/engines/go-cni.test.ts", named: "containers at once|killed while" },
+  { file: "test/real-engines/go-cni.test.ts", named: "containers at once|killed while" },
   { file: "test/faults/disk.test.ts" },
   { file: "test/faults/kill-sweep.test.ts", named: "lost: bridge (ADD|DEL) killed on a used" },
   { file: "test/faults/many-at-once.test.ts" },
   { file: "test/faults/taken-back.test.ts" },
-  { file: "test/podman/attachments.test.ts" },
+  { file: "test/frontends/podman/attachments.test.ts" },
   { file: "test/runtime/networks.test.ts" },
-  { file: "test/runtime/cli/attachments.test.ts" },
-  { file: "test/runtime/hook/hook.test.ts" },
+  { file: "test/frontends/cli/attachments.test.ts" },
+  { file: "test/frontends/hook/hook.test.ts" },
 ];
 
 const RESIDENT = " through a resident", REST = " (the rest)";

@@ -21,7 +21,9 @@ test("by imports of imports, within a room", () => {
 });
 
 test("by the folder, where a test reaches the file through others of it", () => {
-  expect(testsFor("src/dhcp/service/family-lease.ts")).toContain("test/dhcp/service/v6-lease.test.ts");
+  expect(testsFor("src/services/dhcp/service/family-lease.ts")).toContain(
+    "test/services/dhcp/service/v6-lease.test.ts",
+  );
 });
 
 test("a file without a fault of its own has those of its folder", () => {
@@ -33,7 +35,7 @@ test("what a resource is made of has the tests of its theme, and of the plugins 
   for (const test of ["test/resources/packets/tables.test.ts", "test/kernel/firewall.test.ts"]) {
     expect(tests).toContain(test);
   }
-  expect(testsFor("src/iptables/legacy-table.ts")).toContain("test/kernel/portmap.test.ts");
+  expect(testsFor("src/interop/iptables/legacy-table.ts")).toContain("test/kernel/portmap.test.ts");
   for (const test of ["test/kernel/ptp.test.ts", "test/resources/links.test.ts"]) expect(tests).not.toContain(test);
   expect(testsFor("src/resources/address/addressing/addressing.ts")[0]).toBe("test/resources/links.test.ts");
 });

@@ -6,15 +6,18 @@
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { type Fault, faults } from "../seeded/faults.ts";
+import { roomOf, rooms } from "../../compile/structure/rooms.ts";
+import { type Fault, faults } from "../mutation/faults.ts";
 import { root, testFiles } from "./test-files.ts";
 
+const roomNames = rooms.map(({ name }) => name);
 const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
 
 /** `file` is relative to the root. The nearest come first: those of the file's own faults, then those that import it. */
 export function testsFor(file: string): string[] {
   const importers = whoImports(), direct = importers.get(file) ?? [];
-  const near = direct.flatMap((one) => importers.get(one) ?? []), room = file.split("/")[1];
+  const near = direct.flatMap((one) => importers.get(one) ?? []),
+    room = roomOf(file.replace(/^src\//, ""), roomNames);
   const all = testFiles(), isTest = new Set(all);
   const named = (one: string) => all.filter((test) => isNamedAs(test, stemOf(one)));
   const ofTheme = (one: string) => all.filter((test) => isOfTheme(test, one));
@@ -58,10 +61,10 @@ function whoReaches(files: readonly string[], importers: ReadonlyMap<string, str
 function whatIsMadeOf(file: string): string[] {
   const seen = new Set([file]);
   for (const one of seen) {
-    if (!/^src\/(resources|iptables|firewalld)\//.test(one)) continue;
+    if (!/^src\/(resources|interop\/(iptables|firewalld))\//.test(one)) continue;
     for (const above of whoImports().get(one) ?? []) if (basename(above) !== "table.ts") seen.add(above);
   }
-  return [...seen].filter((one) => /^src\/(resources|plugins|iptables|firewalld)\//.test(one));
+  return [...seen].filter((one) => /^src\/(resources|plugins|interop\/(iptables|firewalld))\//.test(one));
 }
 
 function stemOf(file: string): string {
@@ -74,7 +77,7 @@ function isNamedAs(test: string, stem: string): boolean {
 
 /** links.test.ts is of several themes. */
 function isOfTheme(test: string, source: string): boolean {
-  const [, folder] = /^src\/(resources\/[\w-]+|iptables|firewalld)\//.exec(source) ?? [];
+  const [, folder] = /^src\/(resources\/[\w-]+|interop\/(?:iptables|firewalld))\//.exec(source) ?? [];
   if (/^resources\/(link|address|routing|traffic|kernel)$/.test(folder ?? "") && basename(test) === "links.test.ts") {
     return true;
   }

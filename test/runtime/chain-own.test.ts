@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { errorText } from "../../src/cni/error.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
+import { whileWarning } from "../../src/process/warn.ts";
 import { cachePath } from "../../src/runtime/cache.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../src/runtime/chain.ts";
 import { parseNetwork } from "../../src/runtime/conf/network.ts";

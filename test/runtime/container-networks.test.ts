@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { CniError, errorText } from "../../src/cni/error.ts";
-import { LeftToCaller } from "../../src/ffi/calls.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
+import { LeftToCaller } from "../../src/process/calls.ts";
+import { whileWarning } from "../../src/process/warn.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { UnknownNetworkError } from "../../src/runtime/conf/load.ts";
 import {

@@ -1,7 +1,7 @@
 /** What is recorded of attachments, in the cache and in ledgers: which of them, and what can be read of each. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { LeftToCaller } from "../../src/ffi/calls.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
+import { LeftToCaller } from "../../src/process/calls.ts";
+import { whileWarning } from "../../src/process/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
 import type { ExaminedPlugin } from "../../src/runtime/plugin-call.ts";
 import {

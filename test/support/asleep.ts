@@ -1,4 +1,4 @@
-/** Whether a process sleeps: who waits for a lock looks again and again, with pauses (src/ffi/lock.ts). */
+/** Whether a process sleeps: who waits for a lock looks again and again, with pauses (src/process/lock.ts). */
 import { readFileSync } from "node:fs";
 
 /** False when it has ended. */

@@ -11,7 +11,7 @@ type BridgeConf = { type: string } & Record<string, unknown>;
 
 const holdLock = `
   import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-  import { lockRangeExclusive } from "${import.meta.dir}/../../src/ffi/lock.ts";
+  import { lockRangeExclusive } from "${import.meta.dir}/../../src/process/lock.ts";
   lockRangeExclusive(openFile("/var/lib/cni/networks/net/.patchbay/locks", O_RDWR), { start: 0 });
   console.log("held");
   for await (const _ of Bun.stdin.stream());

@@ -1,7 +1,7 @@
 /** A DHCP client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
-import { type Action, LeaseClient, type Settings } from "../../src/dhcp/v4/lease/client.ts";
-import type { Identity } from "../../src/dhcp/v4/lease/request.ts";
+import { type Action, LeaseClient, type Settings } from "../../src/services/dhcp/v4/lease/client.ts";
+import type { Identity } from "../../src/services/dhcp/v4/lease/request.ts";
 import {
   ACK,
   decodeReply,
@@ -11,7 +11,7 @@ import {
   NAK,
   OFFER,
   option,
-} from "../../src/dhcp/v4/message/message.ts";
+} from "../../src/services/dhcp/v4/message/message.ts";
 import { SimulatedTime } from "./simulated-time.ts";
 
 export const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));

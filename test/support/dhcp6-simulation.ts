@@ -1,9 +1,9 @@
 /** A DHCPv6 client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
 import { parseAddress } from "../../src/net/address.ts";
-import { LeaseClient6 } from "../../src/dhcp/v6/lease/client.ts";
-import type { Action6, Lease6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
-import { type Identity6, usuallyWanted } from "../../src/dhcp/v6/lease/request.ts";
+import { LeaseClient6 } from "../../src/services/dhcp/v6/lease/client.ts";
+import type { Action6, Lease6, Settings6 } from "../../src/services/dhcp/v6/lease/lease.ts";
+import { type Identity6, usuallyWanted } from "../../src/services/dhcp/v6/lease/request.ts";
 import {
   ADVERTISE,
   decode,
@@ -19,7 +19,7 @@ import {
   option,
   type Options6,
   REPLY,
-} from "../../src/dhcp/v6/message/message.ts";
+} from "../../src/services/dhcp/v6/message/message.ts";
 import { SimulatedTime } from "./simulated-time.ts";
 
 export const ip6 = (text: string) => parseAddress(text)!;

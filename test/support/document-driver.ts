@@ -4,7 +4,7 @@
  */
 import { appendFileSync } from "node:fs";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
-import { runCommandLine } from "../../src/runtime/cli/command-line.ts";
+import { runCommandLine } from "../../src/frontends/cli/command-line.ts";
 
 /** JSON leaves undefined out. */
 const telling = (_key: string, value: unknown) => value === undefined ? "(undefined)" : value;

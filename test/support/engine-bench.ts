@@ -17,7 +17,7 @@ import type { AddAnswer, LedgerHeader } from "../../src/engine/ledger/record.ts"
 import { openSession } from "../../src/engine/run.ts";
 import type { SessionOptions } from "../../src/engine/session.ts";
 import * as pluginTable from "../../src/plugins/table.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
+import { whileWarning } from "../../src/process/warn.ts";
 import { containers, containerWith, NETNS, onTheHost, opens, replacedHosts } from "./engine-hosts.ts";
 import { asked, replacedKinds } from "./engine-kinds.ts";
 import { replacedExports } from "./replaced-exports.ts";

@@ -1,5 +1,5 @@
 /**
- * A resident's worker (src/resident/worker.ts) as a process without a resident, and a launcher for it. What its calls do
+ * A resident's worker (src/frontends/resident/worker.ts) as a process without a resident, and a launcher for it. What its calls do
  * is text: the body of a function that is called with `argv`, writes by `say(text, fd)`, and answers the exit status.
  */
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { connectTo, listenAt } from "../../src/ffi/socket/unix.ts";
 import { sendSignal, SIGKILL } from "../../src/ffi/signals.ts";
 import { type Ending, endingSoFar, openPidfd, openPipe, spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { ownBuild } from "../../src/engine/build.ts";
-import { makePage, readPage } from "../../src/resident/counters.ts";
+import { makePage, readPage } from "../../src/frontends/resident/counters.ts";
 
 const sources = resolve(import.meta.dir, "../../src");
 
@@ -25,9 +25,9 @@ const LIMIT_MS = 60_000;
 
 const program = (begin: string, body: string) => `
   import { writeSync, readFileSync, readdirSync } from "node:fs";
-  import { callerId, forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "${sources}/ffi/calls.ts";
+  import { callerId, forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "${sources}/process/calls.ts";
   import { variable } from "${sources}/ffi/environment.ts";
-  import { work } from "${sources}/resident/worker.ts";
+  import { work } from "${sources}/frontends/resident/worker.ts";
   const say = (text, fd = 1) => writeSync(fd, String(text));
   ${begin}
   process.exit(work(0, 0, (argv, examine) => {

@@ -6,7 +6,7 @@
  *     proxy.at = ({ number }) => number === 4 ? "cut" : "pass";
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { Documents } from "../../src/ovsdb/documents.ts";
+import { Documents } from "../../src/interop/ovsdb/documents.ts";
 import type { Machine } from "./machine.ts";
 
 export interface Passing {

@@ -2,8 +2,8 @@
  * Networks of podman whose driver is Patchbay, called as podman and netavark call a driver: podman gives addresses from
  * the network's subnets, and sends with each call what it knows of network and container.
  */
-import type { StatusBlock } from "../../src/podman-documents/status-block.ts";
-import type { PodmanNetwork, PodmanPortMapping } from "../../src/podman-documents/netavark.schema.ts";
+import type { StatusBlock } from "../../src/interop/podman-documents/status-block.ts";
+import type { PodmanNetwork, PodmanPortMapping } from "../../src/interop/podman-documents/netavark.schema.ts";
 import type { Container, Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 

@@ -1,6 +1,6 @@
 /** What `patchbay serve --status` says in a machine, and waiting for it. */
 import { existsSync, readFileSync } from "node:fs";
-import type { ResidentStatus } from "../../src/resident/status-report.ts";
+import type { ResidentStatus } from "../../src/frontends/resident/status-report.ts";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 import { untilTrue } from "./until-true.ts";

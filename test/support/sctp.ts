@@ -4,7 +4,7 @@
  *
  * Connection tracking takes only packets whose checksum and tag are right, and so does whoever receives them here.
  */
-import { protocolNumbers } from "../../src/iptables/rule.ts";
+import { protocolNumbers } from "../../src/interop/iptables/rule.ts";
 import { check, fromUtf8, libc, utf8 } from "../../src/ffi/libc.ts";
 import { formatAddress, parseAddress } from "../../src/net/address.ts";
 

@@ -104,7 +104,7 @@ export async function makePlace(machine: Machine): Promise<void> {
   await machine.sh(`mkdir -p -m 700 /run/patchbay; touch ${HEARD} ${ALTERED}; chmod 666 ${HEARD} ${ALTERED}`);
 }
 
-/** A word of the protocol, with three numbers (src/resident/protocol.ts). */
+/** A word of the protocol, with three numbers (src/frontends/resident/protocol.ts). */
 export const answer = (...numbers: number[]) => [...new Uint8Array(Uint32Array.from(numbers).buffer)];
 export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5;
 

@@ -4,12 +4,13 @@
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
-import type { UntrustedFile } from "../../ffi/trusted-executable.ts";
+import type { UntrustedFile } from "../../process/trusted-executable.ts";
 import { loadPlugin, loadRecorded, pluginNamed } from "../../plugins/table.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 
 // Loaded only for foreign plugins.
-const trusted = () => require("../../ffi/trusted-executable.ts") as typeof import("../../ffi/trusted-executable.ts");
+const trusted = () =>
+  require("../../process/trusted-executable.ts") as typeof import("../../process/trusted-executable.ts");
 
 export type FoundPlugin = { own: PluginDefinition<PluginConfig> } | { path: string };
 

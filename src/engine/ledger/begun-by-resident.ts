@@ -1,5 +1,5 @@
 /** Ledgers of calls that a resident began and did not end. */
-import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
+import { isHandedOver, ownProcessId } from "../../process/calls.ts";
 import type { LedgerRecord } from "./record.ts";
 
 /** This process handed the very call over to a resident, which died before it answered: nobody knows of what it made. */

@@ -2,12 +2,12 @@
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import { closeFile, identify, O_APPEND, O_WRONLY, writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { openExistingState } from "../../ffi/state-file.ts";
+import { openExistingState } from "../../process/state-file.ts";
 import { listAllLedgers } from "./ledger.ts";
 import { startOfName } from "./paths.ts";
 import type { LedgerRecord } from "./record.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 
 // Most containers are not gone, and ADD claims nothing.
 const lazily = () => require("./whereabouts.ts") as typeof import("./whereabouts.ts");

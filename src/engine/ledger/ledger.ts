@@ -1,5 +1,5 @@
 /** Reads, locks and removes ledgers. Their format is in record.ts. */
-import { leaveBeforeWaiting } from "../../ffi/calls.ts";
+import { leaveBeforeWaiting } from "../../process/calls.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -14,15 +14,15 @@ import {
   removeEmptyDirectory,
   removeFile,
 } from "../../ffi/files.ts";
-import { lockShared, StillLocked, tryLockExclusive, tryLockShared } from "../../ffi/lock.ts";
+import { lockShared, StillLocked, tryLockExclusive, tryLockShared } from "../../process/lock.ts";
 import {
   isTrustedDirectory,
   judgeStateDirectory,
   openExistingState,
   readStateFile,
   UntrustedState,
-} from "../../ffi/state-file.ts";
-import { warn, warnOnce } from "../../ffi/warn.ts";
+} from "../../process/state-file.ts";
+import { warn, warnOnce } from "../../process/warn.ts";
 import { stateDirectory } from "../state-directory.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { isLedgerName, ledgerPath, networkDirectory, startOfName } from "./paths.ts";

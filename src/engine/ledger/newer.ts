@@ -3,7 +3,7 @@
  * stays for that version (docs/versions.md).
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { VERSION } from "../../version.ts";
+import { VERSION } from "../../process/version.ts";
 import { FORMAT, type LedgerAdd, type LedgerRecord } from "./record.ts";
 
 export const isOfNewerFormat = ({ header }: LedgerAdd): boolean => header.patchbay > FORMAT;

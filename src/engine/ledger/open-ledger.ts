@@ -12,9 +12,9 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
-import { type OpenState, openStateFile } from "../../ffi/state-file.ts";
-import { warn } from "../../ffi/warn.ts";
+import { lockShared, tryLockExclusive } from "../../process/lock.ts";
+import { type OpenState, openStateFile } from "../../process/state-file.ts";
+import { warn } from "../../process/warn.ts";
 import { privateDirectory } from "../state-directory.ts";
 import { ledgerPath, networkDirectory } from "./paths.ts";
 import { type AddAnswer, FORMAT, type LedgerHeader } from "./record.ts";

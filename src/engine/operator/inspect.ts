@@ -3,7 +3,7 @@ import { idlePorts } from "./idle.ts";
 import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
-import { withOwnPatience } from "../../ffi/patience.ts";
+import { withOwnPatience } from "../../process/patience.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import { NEXT_STEP } from "../ledger/newer.ts";

@@ -1,6 +1,6 @@
 /** ADD (CNI spec 1.1.0, "ADD: Add container to network, or apply modifications"). */
 import type { Result } from "../../cni/result.ts";
-import { isHandedOver } from "../../ffi/calls.ts";
+import { isHandedOver } from "../../process/calls.ts";
 import { prevResultOf } from "../attachment.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { wasBegunByResident } from "../ledger/begun-by-resident.ts";

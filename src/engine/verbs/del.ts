@@ -33,7 +33,7 @@ import type { Session } from "../session.ts";
 import { ownerOf, type VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
 import { lenientConf } from "../lenient-conf.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 
 type AnyResource = Resource<unknown>;
 type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;

@@ -8,7 +8,7 @@ import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { attemptAll, throwJoined } from "../../contract/failures.ts";
-import { withOwnPatience } from "../../ffi/patience.ts";
+import { withOwnPatience } from "../../process/patience.ts";
 import { loadKind } from "../../resources/table.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";

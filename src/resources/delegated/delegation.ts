@@ -19,7 +19,7 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { type OpenState, openStateFile, readTrustedState, UntrustedState } from "../../ffi/state-file.ts";
+import { type OpenState, openStateFile, readTrustedState, UntrustedState } from "../../process/state-file.ts";
 
 interface DelegationSpec {
   /** The other plugin's name. */

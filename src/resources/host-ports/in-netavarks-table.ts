@@ -5,7 +5,7 @@ import { compares } from "../../ffi/netlink/nftables/compare.ts";
 import { listRules } from "../../ffi/netlink/nftables/rule.ts";
 import { getElement, listSets } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { protocolNumbers } from "../../iptables/rule.ts";
+import { protocolNumbers } from "../../interop/iptables/rule.ts";
 import { keyOf } from "../packets/port-mappings/nft-elements.ts";
 import type { CommentedHolder } from "./holders.ts";
 import { ownerText } from "../packets/shared/owner-comment.ts";

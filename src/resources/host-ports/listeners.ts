@@ -8,7 +8,7 @@ import { listDirectory } from "../../ffi/files.ts";
 import { type ListeningSocket, listListening } from "../../ffi/netlink/diag/listening.ts";
 import { NETLINK_SOCK_DIAG, type NetlinkSocket, openNetlink } from "../../ffi/netlink/socket.ts";
 import { ProcessFiles } from "../../ffi/process-files.ts";
-import { FAMILIES, type Family, protocolNumbers } from "../../iptables/rule.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../interop/iptables/rule.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
 import { isAmongAll, isLoopback6 } from "../packets/port-mappings/spec.ts";
 

@@ -9,8 +9,8 @@
 import type { PortClaim, PortClaimant, PortWay } from "../../contract/host-ports.ts";
 import type { Host } from "../../contract/host.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { existingTable } from "../../iptables/host-tables.ts";
-import { FAMILIES, type Family, protocolNumbers } from "../../iptables/rule.ts";
+import { existingTable } from "../../interop/iptables/host-tables.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../interop/iptables/rule.ts";
 import { isSameBytes } from "../../net/address.ts";
 import { DNAT, isAmongAll } from "../packets/port-mappings/spec.ts";
 import { CHAIN, chainName } from "../packets/port-mappings/iptables.ts";

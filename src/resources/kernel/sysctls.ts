@@ -10,7 +10,7 @@ import type { Host } from "../../contract/host.ts";
 import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno, SyscallError } from "../../ffi/errno.ts";
 import { exists, identify } from "../../ffi/files.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 
 /** By key below /proc/sys, with slashes: `net/core/somaxconn`. */
 export type SysctlValues = Record<string, string>;

@@ -24,7 +24,7 @@ import {
 import { knowsVlanFiltering } from "../../ffi/netlink/route/bridge.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { randomMac } from "../../ffi/random.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
 import { NO_MAC } from "../../net/mac.ts";

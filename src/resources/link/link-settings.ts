@@ -23,11 +23,11 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { overwriteStateFile, readStateFile, unlessUntrusted } from "../../ffi/state-file.ts";
+import { overwriteStateFile, readStateFile, unlessUntrusted } from "../../process/state-file.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/route/link.ts";
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 import { parseMac } from "../../net/mac.ts";
 import { requireUsableMac, whyUnusableMac } from "./shared/usable.ts";
 

@@ -7,7 +7,7 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
-import { removeStateFile, whileStateLocked } from "../../ffi/state-file.ts";
+import { removeStateFile, whileStateLocked } from "../../process/state-file.ts";
 import { isSpare } from "./shared/bridge.ts";
 import { firewallFiles } from "./shared/config-directory.ts";
 

@@ -3,7 +3,7 @@
  * aardvark-dns when it has another port. The first container makes it, and the last one removes it.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
+import { unlessRefused, whyNotRunning } from "../../interop/firewalld/client.ts";
 import { DNS_PORT } from "./shared/dns-port.ts";
 import {
   changePolicy,

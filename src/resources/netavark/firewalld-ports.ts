@@ -4,7 +4,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
-import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
+import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../interop/firewalld/client.ts";
 import { parseAddress } from "../../net/address.ts";
 import {
   isForFamily,

@@ -24,7 +24,7 @@ import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
+import { type Protocol, protocolNumbers } from "../../interop/iptables/rule.ts";
 import { formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import { ownerComment, ownerIn, ownerText } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";

@@ -4,7 +4,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
-import { readStateFile } from "../../ffi/state-file.ts";
+import { readStateFile } from "../../process/state-file.ts";
 import { bridgeSysctls, isSpare, type PodmanBridgeSpec } from "./shared/bridge.ts";
 
 const DIRECTORY = "/run/sysctl.d";

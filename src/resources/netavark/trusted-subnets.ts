@@ -3,8 +3,8 @@
  * packets. As with netavark, a refusal is only a warning.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
-import { warn } from "../../ffi/warn.ts";
+import { whyNotRunning, withZone, type Zone } from "../../interop/firewalld/client.ts";
+import { warn } from "../../process/warn.ts";
 import type { NetworkRulesSpec } from "./shared/nft-rules.ts";
 import { isSpare } from "./shared/bridge.ts";
 

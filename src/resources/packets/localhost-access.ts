@@ -48,7 +48,7 @@ import {
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING, NFT_REG_1 } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { readSysctl, sysctlName, writeSysctl } from "../../ffi/sysctl.ts";
-import { warn, warnOnce } from "../../ffi/warn.ts";
+import { warn, warnOnce } from "../../process/warn.ts";
 import { parseAddress, type Prefix } from "../../net/address.ts";
 import { filterLoopback, filtersLoopback, stopFilteringLoopback, TRANSLATED_MARK } from "./shared/loopback-filter.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";

@@ -28,7 +28,7 @@ import { linkNameOf } from "../../ffi/netlink/nftables/set.ts";
 import { addBaseChain, type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_NETDEV_INGRESS } from "../../ffi/netlink/uapi/nf-tables.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn } from "../../process/warn.ts";
 import { counterOn, memberIn, membersIn } from "./shared/link-members.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";
 import { hasRules, mendRules, type OwnRules } from "./shared/own-rules.ts";

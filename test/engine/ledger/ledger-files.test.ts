@@ -17,9 +17,9 @@ import {
 } from "../../../src/engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../../src/engine/ledger/record.ts";
 import { closeFile, listDirectory, O_RDONLY } from "../../../src/ffi/files.ts";
-import * as locks from "../../../src/ffi/lock.ts";
-import { lockShared } from "../../../src/ffi/lock.ts";
-import { openExistingState } from "../../../src/ffi/state-file.ts";
+import * as locks from "../../../src/process/lock.ts";
+import { lockShared } from "../../../src/process/lock.ts";
+import { openExistingState } from "../../../src/process/state-file.ts";
 import { type Bench, made, openBench, owner, recorded, warningsOf } from "../../support/engine-bench.ts";
 import { replacedExports } from "../../support/replaced-exports.ts";
 
@@ -267,7 +267,7 @@ describe("the lock", () => {
       const lockShared = () => {
         throw error;
       };
-      const replaced = replacedExports(require.resolve("../../../src/ffi/lock.ts"), locks, {
+      const replaced = replacedExports(require.resolve("../../../src/process/lock.ts"), locks, {
         lockShared,
         tryLockShared: () => false,
       });

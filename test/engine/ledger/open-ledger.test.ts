@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { listLedgers, removeEmptyLedgers } from "../../../src/engine/ledger/ledger.ts";
 import { listDirectory } from "../../../src/ffi/files.ts";
-import * as locks from "../../../src/ffi/lock.ts";
+import * as locks from "../../../src/process/lock.ts";
 import { made, openBench, recorded } from "../../support/engine-bench.ts";
 import { replacedExports } from "../../support/replaced-exports.ts";
 
@@ -18,7 +18,7 @@ test("an ADD whose file GC removes before it is locked begins again", () => {
     }
     return lock(fd);
   };
-  const replaced = replacedExports(require.resolve("../../../src/ffi/lock.ts"), locks, { lockShared });
+  const replaced = replacedExports(require.resolve("../../../src/process/lock.ts"), locks, { lockShared });
   replaced.begin();
   try {
     recorded([made("thing x")], { network: "net", containerId: "a", ifName: "eth0", plugin: "p" });

@@ -1,8 +1,8 @@
 /** repair: what is restored, what is left as it is, and why. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { closeFile, O_RDONLY } from "../../../src/ffi/files.ts";
-import { lockShared } from "../../../src/ffi/lock.ts";
-import { openExistingState } from "../../../src/ffi/state-file.ts";
+import { lockShared } from "../../../src/process/lock.ts";
+import { openExistingState } from "../../../src/process/state-file.ts";
 import type { AnyKind, Resource } from "../../../src/contract/resource.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import type { CachedAttachment } from "../../../src/engine/operator/known-attachment.ts";

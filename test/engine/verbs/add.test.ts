@@ -1,7 +1,7 @@
 /** ADD: what is refused before anything is made, and what a resident that died has left. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openSession } from "../../../src/engine/run.ts";
-import { endCall, ownProcessId, takeCall } from "../../../src/ffi/calls.ts";
+import { endCall, ownProcessId, takeCall } from "../../../src/process/calls.ts";
 import {
   answerWith,
   asked,

@@ -1,7 +1,7 @@
 /** Published ports in firewalld's words: forwarded ports and rich rules, policy by policy. */
 import { expect, test } from "bun:test";
-import { DbusError } from "../../../src/firewalld/bus.ts";
-import type { FirewalldCall } from "../../../src/firewalld/client.ts";
+import { DbusError } from "../../../src/interop/firewalld/bus.ts";
+import type { FirewalldCall } from "../../../src/interop/firewalld/client.ts";
 import { portsOf } from "../../../src/resources/netavark/firewalld-ports.ts";
 import type { PublishedPort } from "../../../src/resources/netavark/published-ports.ts";
 import {

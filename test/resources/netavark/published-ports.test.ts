@@ -1,4 +1,4 @@
-/** What ports people read, and which ports of the host a container claims. The rules are in test/netavark/published-ports.test.ts. */
+/** What ports people read, and which ports of the host a container claims. The rules are in test/frontends/netavark/published-ports.test.ts. */
 import { expect, test } from "bun:test";
 import { firewalldPortsKind } from "../../../src/resources/netavark/firewalld-ports.ts";
 import { type PublishedPort, publishedPortsKind } from "../../../src/resources/netavark/published-ports.ts";

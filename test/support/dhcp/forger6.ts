@@ -18,7 +18,7 @@ import {
   type Options6,
   REPLY,
   SOLICIT,
-} from "../../../src/dhcp/v6/message/message.ts";
+} from "../../../src/services/dhcp/v6/message/message.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import type { Answers, Forgery } from "./forged6.ts";
 

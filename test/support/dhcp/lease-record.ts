@@ -1,6 +1,6 @@
 /** What a container asks of the service by default, and its record in the journal before it has a lease. */
-import type { LeaseRecord } from "../../../src/dhcp/journal/record.ts";
-import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
+import type { LeaseRecord } from "../../../src/services/dhcp/journal/record.ts";
+import type { LeaseOptions } from "../../../src/services/dhcp/lease-options.ts";
 
 export const owner = { network: "net", containerId: "c1", ifName: "eth0" };
 

@@ -1,6 +1,6 @@
 /** The names of DHCPv4's messages. Pure. */
-import type { Message } from "../../../src/dhcp/v4/message/message.ts";
-import { option } from "../../../src/dhcp/v4/message/message.ts";
+import type { Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { option } from "../../../src/services/dhcp/v4/message/message.ts";
 
 const names = ["DISCOVER", "OFFER", "REQUEST", "DECLINE", "ACK", "NAK", "RELEASE", "INFORM"] as const;
 

@@ -1,8 +1,8 @@
 /** DHCPv6 messages that a capture has seen. */
-import { decode, type Message6 } from "../../../src/dhcp/v6/message/message.ts";
+import { decode, type Message6 } from "../../../src/services/dhcp/v6/message/message.ts";
 import type { Frame } from "./capture.ts";
 
-export * from "../../../src/dhcp/v6/message/message.ts";
+export * from "../../../src/services/dhcp/v6/message/message.ts";
 
 const CLIENT_PORT = 546, SERVER_PORT = 547;
 

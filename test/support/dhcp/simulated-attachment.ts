@@ -1,11 +1,11 @@
 /** An attachment of the service in simulated time, on a simulated link: who asks for it, its journal, and its clock. */
-import type { Journal } from "../../../src/dhcp/journal/journal.ts";
-import { type LeaseRecord, readRecord } from "../../../src/dhcp/journal/record.ts";
-import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
-import type { Answer } from "../../../src/dhcp/service-protocol.ts";
-import { Attachment } from "../../../src/dhcp/service/attachment.ts";
-import type { PendingRequest } from "../../../src/dhcp/service/pending-requests.ts";
-import type { FormerLease, ServiceContext } from "../../../src/dhcp/service/service-context.ts";
+import type { Journal } from "../../../src/services/dhcp/journal/journal.ts";
+import { type LeaseRecord, readRecord } from "../../../src/services/dhcp/journal/record.ts";
+import type { LeaseOptions } from "../../../src/services/dhcp/lease-options.ts";
+import type { Answer } from "../../../src/services/dhcp/service-protocol.ts";
+import { Attachment } from "../../../src/services/dhcp/service/attachment.ts";
+import type { PendingRequest } from "../../../src/services/dhcp/service/pending-requests.ts";
+import type { FormerLease, ServiceContext } from "../../../src/services/dhcp/service/service-context.ts";
 import { owner, usualOptions } from "./lease-record.ts";
 import type { SimulatedLink } from "./simulated-link.ts";
 

@@ -1,6 +1,6 @@
 /** The frames of a simulated link in words, and those of others: servers, and hosts that have an address. */
-import type { Message } from "../../../src/dhcp/v4/message/message.ts";
-import { ADVERTISE, type Message6, RELEASE, REPLY, SOLICIT } from "../../../src/dhcp/v6/message/message.ts";
+import type { Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { ADVERTISE, type Message6, RELEASE, REPLY, SOLICIT } from "../../../src/services/dhcp/v6/message/message.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import { type Said, said } from "../dhcp6-simulation.ts";
 import { kindOf } from "./message-name.ts";

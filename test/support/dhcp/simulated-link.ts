@@ -1,7 +1,7 @@
 /**
  * A container's link without a kernel, for what the service decides: whatever would make a socket in the container's
  * namespace makes a simulated one. A server, or another host, is at the other end. Everything that the service does is told
- * in words, in order. That a kernel does the same is for the tests in dhcp/plugin/.
+ * in words, in order. That a kernel does the same is for the tests in services/dhcp/plugin/.
  */
 import { spyOn } from "bun:test";
 import * as events from "../../../src/ffi/netlink/events.ts";
@@ -11,16 +11,16 @@ import * as packets from "../../../src/ffi/socket/packet.ts";
 import * as random from "../../../src/ffi/random.ts";
 import * as clock from "../../../src/ffi/clock.ts";
 import * as sysctl from "../../../src/ffi/sysctl.ts";
-import * as warn from "../../../src/ffi/warn.ts";
+import * as terminal from "../../../src/ffi/terminal.ts";
 import { EADDRNOTAVAIL, SyscallError } from "../../../src/ffi/errno.ts";
 import type { Datagram, KernelTransport } from "../../../src/ffi/netlink/transport.ts";
 import { firstAddress } from "../../../src/ffi/netlink/route/address.ts";
 import { ETH_P_IP, type Packet, PacketSocket } from "../../../src/ffi/socket/packet.ts";
 import { UdpSocket } from "../../../src/ffi/socket/udp.ts";
-import { LinkGone, NetnsHandle } from "../../../src/dhcp/link/netns-handle.ts";
-import { decodeRequest, type Message } from "../../../src/dhcp/v4/message/message.ts";
-import { CLIENT_PORT, SERVER_PORT, wrap } from "../../../src/dhcp/v4/message/packet.ts";
-import { decode, encode, type Message6 } from "../../../src/dhcp/v6/message/message.ts";
+import { LinkGone, NetnsHandle } from "../../../src/services/dhcp/link/netns-handle.ts";
+import { decodeRequest, type Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { CLIENT_PORT, SERVER_PORT, wrap } from "../../../src/services/dhcp/v4/message/packet.ts";
+import { decode, encode, type Message6 } from "../../../src/services/dhcp/v6/message/message.ts";
 import { formatAddress, parseAddress } from "../../../src/net/address.ts";
 import { formatMac, parseMac } from "../../../src/net/mac.ts";
 import { kindOf } from "./message-name.ts";
@@ -93,7 +93,7 @@ export class SimulatedLink implements Disposable {
       spyOn(sysctl, "tryWriteSysctl").mockImplementation((path, value) => {
         this.did.push(`${path.replace(`net/ipv6/conf/${NAME}/`, "")} = ${value}`);
       }),
-      spyOn(warn, "printToStderr").mockImplementation((line) => void this.log.push(line)),
+      spyOn(terminal, "printToStderr").mockImplementation((line) => void this.log.push(line)),
       spyOn(clock, "preciseSecondsSinceBoot").mockImplementation(() => this.clock()),
       // Nothing is left to chance, and no two exchanges have a number in common.
       spyOn(random, "randomBytes").mockImplementation((length) => {

@@ -1,5 +1,5 @@
 /**
- * An engine in Go (test/engines/go-cni/engine.go), built with Debian's go-cni and libcni: it calls plugins in a machine,
+ * An engine in Go (test/real-engines/go-cni/engine.go), built with Debian's go-cni and libcni: it calls plugins in a machine,
  * stays between its calls as engines do, and can be killed in the middle of them.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { untilTrue } from "../until-true.ts";
 
 needs("go-cni");
 
-const SOURCE = resolve(import.meta.dir, "../../engines/go-cni/engine.go");
+const SOURCE = resolve(import.meta.dir, "../../real-engines/go-cni/engine.go");
 
 /** PATCHBAY_TEST_GO_ENGINE names a build of the same source with other versions of the libraries. */
 let built = process.env.PATCHBAY_TEST_GO_ENGINE;

@@ -3,7 +3,7 @@ import type {
   NetworkAttachment,
   PodmanNetwork,
   PodmanPortMapping,
-} from "../../../src/podman-documents/netavark.schema.ts";
+} from "../../../src/interop/podman-documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";

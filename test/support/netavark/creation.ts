@@ -1,5 +1,5 @@
 /** Documents for `netavark create`. */
-import type { Creation, PodmanNetwork } from "../../../src/podman-documents/netavark.schema.ts";
+import type { Creation, PodmanNetwork } from "../../../src/interop/podman-documents/netavark.schema.ts";
 
 export const ID = "5ca1ab1e".repeat(8);
 

@@ -3,7 +3,7 @@ import type {
   NetavarkConf,
   PodmanNetwork,
   PodmanPortMapping,
-} from "../../../src/podman-documents/netavark.schema.ts";
+} from "../../../src/interop/podman-documents/netavark.schema.ts";
 
 export const v4 = { subnet: "10.8.0.0/24", gateway: "10.8.0.1" }, v6 = { subnet: "fd08::/64", gateway: "fd08::1" };
 

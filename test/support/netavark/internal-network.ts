@@ -1,6 +1,6 @@
 /** An internal network of podman's, and whether its bridge is closed. */
 import { expect } from "bun:test";
-import type { PodmanNetwork } from "../../../src/podman-documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../../src/interop/podman-documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { attach, bridgeNetwork, containerIn } from "./attached.ts";
 

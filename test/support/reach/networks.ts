@@ -1,6 +1,6 @@
 /** The networks of each column of matrix.ts, made as an engine makes them. */
 import { expect } from "bun:test";
-import type { PodmanNetwork } from "../../../src/podman-documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../../src/interop/podman-documents/netavark.schema.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../netavark/attached.ts";
 import { type Network, network } from "../network.ts";
 import { PATIENT, startOpenVswitch } from "../open-vswitch.ts";

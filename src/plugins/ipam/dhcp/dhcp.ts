@@ -1,7 +1,7 @@
 /**
  * dhcp: addresses from the network's own servers (CNI spec 1.1.0, section 4; reference plugin dhcp).
  *
- * A service holds the leases (src/dhcp/service/), because they have to be renewed when this process has long ended. The
+ * A service holds the leases (src/services/dhcp/service/), because they have to be renewed when this process has long ended. The
  * plugin asks it, and its journal is the record. DEL and GC also work while no service runs: they leave a note, and the
  * service releases the lease when it comes up.
  */
@@ -17,16 +17,16 @@ import type { Dns, IpConfig, Result, Route } from "../../../cni/result.ts";
 import { EarlierFailure } from "../../../contract/failures.ts";
 import { isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import { Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
-import { configuredRoutes } from "../../../dhcp/configured-routes.ts";
-import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
-import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
-import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
-import { nameOf, type ServiceRequest } from "../../../dhcp/service-protocol.ts";
-import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
+import { Failed, NoAnswer, NoService } from "../../../services/dhcp/ask.ts";
+import { configuredRoutes } from "../../../services/dhcp/configured-routes.ts";
+import { Journal, recordsIn } from "../../../services/dhcp/journal/journal.ts";
+import { type LeaseText, offeredOf } from "../../../services/dhcp/journal/lease-text.ts";
+import type { LeaseText6 } from "../../../services/dhcp/journal/lease-text6.ts";
+import { nameOf, type ServiceRequest } from "../../../services/dhcp/service-protocol.ts";
+import { routesOf } from "../../../services/dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 import { validateDhcpConf } from "./dhcp.validate.gen.ts";
 import { askService, directoryOf } from "./service.ts";

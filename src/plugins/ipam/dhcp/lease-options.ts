@@ -1,8 +1,13 @@
 /** What the configuration and CNI_ARGS say about a lease, checked. */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../dhcp/v4/lease/identity.ts";
-import { LONGEST_OPTION, option } from "../../../dhcp/v4/message/message.ts";
-import { clientIdOfDuid, duidOf, iaidOf } from "../../../dhcp/v6/lease/identity.ts";
+import {
+  clientIdOf,
+  type Provided,
+  providedOptions,
+  wantedOptions,
+} from "../../../services/dhcp/v4/lease/identity.ts";
+import { LONGEST_OPTION, option } from "../../../services/dhcp/v4/message/message.ts";
+import { clientIdOfDuid, duidOf, iaidOf } from "../../../services/dhcp/v6/lease/identity.ts";
 import {
   EXPIRIES,
   FAMILIES,
@@ -12,7 +17,7 @@ import {
   type LeaseOptions,
   PROBES,
   type V6Options,
-} from "../../../dhcp/lease-options.ts";
+} from "../../../services/dhcp/lease-options.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { formatAddress, formatPrefix, hasHostBits, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";

@@ -1,12 +1,12 @@
 /** Where the service is that holds the leases of a network. */
-import { ask, NoAnswer, NoService } from "../../../dhcp/ask.ts";
-import { Journal } from "../../../dhcp/journal/journal.ts";
+import { ask, NoAnswer, NoService } from "../../../services/dhcp/ask.ts";
+import { Journal } from "../../../services/dhcp/journal/journal.ts";
 import {
   DEFAULT_DIRECTORY,
   DEFAULT_SOCKET,
   PODMANS_SOCKET,
   type ServiceRequest,
-} from "../../../dhcp/service-protocol.ts";
+} from "../../../services/dhcp/service-protocol.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 
 export function directoryOf({ ipam }: DhcpConf): string {
@@ -14,7 +14,7 @@ export function directoryOf({ ipam }: DhcpConf): string {
 }
 
 /**
- * Podman's units start the same service elsewhere (src/netavark/program/dhcp-proxy.ts). It has the default directory, and
+ * Podman's units start the same service elsewhere (src/frontends/netavark/program/dhcp-proxy.ts). It has the default directory, and
  * it is asked where nobody answers at the usual place. Throws NoService or Failed.
  */
 export function askService(

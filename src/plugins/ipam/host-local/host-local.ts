@@ -17,7 +17,7 @@ import {
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { Count, Pool } from "../../../contract/shown.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
 import { readConfiguredFile } from "../../../ffi/files.ts";
 import {

@@ -34,7 +34,7 @@ import {
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 
 export default definePlugin<OvsConf>({
   name: "ovs",

@@ -8,7 +8,7 @@ import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/err
 import { versionsSince } from "../../../cni/versions.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { ifb } from "../../../resources/traffic/ifb.ts";
 import { redirect } from "../../../resources/traffic/redirect.ts";

@@ -10,7 +10,7 @@ import { isObject } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { entriesIn, removeFile } from "../../../ffi/files.ts";
-import { readTrustedState } from "../../../ffi/state-file.ts";
+import { readTrustedState } from "../../../process/state-file.ts";
 import { delegation } from "../../../resources/delegated/delegation.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";

@@ -10,7 +10,7 @@
  * Each may occur once. Protocol and port do not become matches in a rule: they select mappings.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
+import { type Protocol, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { canonicalAddress, canonicalPrefix, isV6 } from "../../../net/address.ts";
 import type { Conditions } from "../../../resources/packets/port-mappings/spec.ts";
 

@@ -6,7 +6,7 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
+import { type Protocol, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";

@@ -1,5 +1,5 @@
 /** The state of the firewall, in netavark's form. */
-import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
+import type { NetavarkConf } from "../../../interop/podman-documents/netavark.schema.ts";
 import { isV6 } from "../../../net/address.ts";
 import type { FirewallStateSpec } from "../../../resources/netavark/firewall-state.ts";
 import { firewallDirectory } from "../../../resources/netavark/shared/config-directory.ts";

@@ -1,5 +1,5 @@
 /** The container's names in aardvark-dns, and where aardvark-dns listens. */
-import type { NetavarkConf, PodmanNetwork } from "../../../podman-documents/netavark.schema.ts";
+import type { NetavarkConf, PodmanNetwork } from "../../../interop/podman-documents/netavark.schema.ts";
 import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../../ffi/netlink/socket.ts";

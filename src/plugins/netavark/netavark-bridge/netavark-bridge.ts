@@ -1,14 +1,14 @@
 /**
  * One network with netavark's driver `bridge`: a veth pair between the container and the network's bridge, the rules of the
- * network, and the container's published ports. Only `src/netavark` calls it: the configuration is podman's own document.
+ * network, and the container's published ports. Only `src/frontends/netavark` calls it: the configuration is podman's own document.
  */
 import { field, isObject } from "../../../cni/json.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
-import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
-import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
+import type { NetavarkConf } from "../../../interop/podman-documents/netavark.schema.ts";
+import { decodeNetavarkConf } from "../../../interop/podman-documents/netavark.validate.gen.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
 import { randomMac } from "../../../ffi/random.ts";

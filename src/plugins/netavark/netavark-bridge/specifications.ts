@@ -1,9 +1,13 @@
 /** Maps podman's document to the specifications of the bridge, its rules and the published ports. */
 import type { Owner } from "../../../contract/owner.ts";
 import { checkIfName } from "../../../cni/invocation.ts";
-import type { NetavarkConf, PodmanNetwork, PodmanPortMapping } from "../../../podman-documents/netavark.schema.ts";
-import { type BridgeOptions, readBridgeOptions } from "../../../podman-documents/network-options.ts";
-import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
+import type {
+  NetavarkConf,
+  PodmanNetwork,
+  PodmanPortMapping,
+} from "../../../interop/podman-documents/netavark.schema.ts";
+import { type BridgeOptions, readBridgeOptions } from "../../../interop/podman-documents/network-options.ts";
+import { type Protocol, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { canonicalAddress, isV6, parsePrefix } from "../../../net/address.ts";
 import type { PublishedPort, PublishedPortsSpec } from "../../../resources/netavark/published-ports.ts";
 import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge.ts";

@@ -1,13 +1,13 @@
 /**
- * One network with netavark's driver `macvlan` or `ipvlan`: a link of its own on a link of the host. Only `src/netavark`
+ * One network with netavark's driver `macvlan` or `ipvlan`: a link of its own on a link of the host. Only `src/frontends/netavark`
  * calls it: the configuration is podman's own document.
  */
 import type { Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
-import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
-import type { VlanDriver } from "../../../podman-documents/drivers.ts";
-import { readVlanOptions, type VlanOptions } from "../../../podman-documents/network-options.ts";
+import type { NetavarkConf } from "../../../interop/podman-documents/netavark.schema.ts";
+import { decodeNetavarkConf } from "../../../interop/podman-documents/netavark.validate.gen.ts";
+import type { VlanDriver } from "../../../interop/podman-documents/drivers.ts";
+import { readVlanOptions, type VlanOptions } from "../../../interop/podman-documents/network-options.ts";
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";

@@ -2,8 +2,8 @@
 import type { IpConfig, Result, Route } from "../../../cni/result.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
-import type { NetavarkConf, PodmanNetwork } from "../../../podman-documents/netavark.schema.ts";
-import { refuseBadRoutes, refuseOverlaps } from "../../../podman-documents/network.ts";
+import type { NetavarkConf, PodmanNetwork } from "../../../interop/podman-documents/netavark.schema.ts";
+import { refuseBadRoutes, refuseOverlaps } from "../../../interop/podman-documents/network.ts";
 import { RTPROT_STATIC } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { contains, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";

@@ -18,7 +18,7 @@ import { closeFile } from "../../../ffi/files.ts";
 import { getLink, type Link, linkIndex, listLinks, setLink } from "../../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../../../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../../../ffi/netns.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import { nameTakenError } from "../shared/usable.ts";
 import { atHome, awaitReturn, lentAmong, restoreReturned, takeBack, takeFromHiding } from "./return.ts";
 import { LENT_LINK, type LentLinkSpec } from "./spec.ts";

@@ -19,7 +19,7 @@ import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { RTNLGRP_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { openOwnNetns } from "../../../ffi/netns.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import { parseMac } from "../../../net/mac.ts";
 import {
   type Device,

@@ -1,9 +1,9 @@
 /** Work on Open vSwitch's database, with its failures as people are told them. */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
-import { forgetAfterCall } from "../../../ffi/calls.ts";
+import { forgetAfterCall } from "../../../process/calls.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
-import { renewPatience } from "../../../ffi/patience.ts";
-import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../ovsdb/connection.ts";
+import { renewPatience } from "../../../process/patience.ts";
+import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../interop/ovsdb/connection.ts";
 
 /** Servers that have not answered in this call: what it takes back, or inspects next, does not wait for them again. */
 const silent = new Map<string, SilentDatabase>();

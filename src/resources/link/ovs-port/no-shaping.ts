@@ -3,7 +3,7 @@
  * them the limits of `bandwidth`. A port with a QoS of type linux-noop keeps them (ovs-vswitchd.conf.db(5), "QoS TABLE").
  * One row is for all ports, and stays.
  */
-import { map, newRow, type OvsdbRow, uuid, uuidsOf } from "../../../ovsdb/values.ts";
+import { map, newRow, type OvsdbRow, uuid, uuidsOf } from "../../../interop/ovsdb/values.ts";
 import { OURS } from "./owned-ports.ts";
 
 const TYPE = "linux-noop";

@@ -7,8 +7,17 @@ import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/err
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
-import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
-import { entriesOf, map, newRow, numbersOf, type OvsdbRow, set, textOf, uuidsOf } from "../../../ovsdb/values.ts";
+import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
+import {
+  entriesOf,
+  map,
+  newRow,
+  numbersOf,
+  type OvsdbRow,
+  set,
+  textOf,
+  uuidsOf,
+} from "../../../interop/ovsdb/values.ts";
 import { askAgain, withDatabase } from "./database.ts";
 import {
   detach,

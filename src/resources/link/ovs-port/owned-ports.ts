@@ -4,9 +4,9 @@
  *     owner=patchbay, patchbay-network=net, patchbay-container=4d2f…, contIface=eth0, contNetns=/var/run/netns/…, patchbay-boot=…
  */
 import { bootId, whyNoBootId } from "../../../ffi/boot.ts";
-import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
-import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../../../ovsdb/values.ts";
-import { isLocal } from "../../../ovsdb/server-address.ts";
+import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
+import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../../../interop/ovsdb/values.ts";
+import { isLocal } from "../../../interop/ovsdb/server-address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { OvsPortSpec } from "./spec.ts";
 

@@ -1,14 +1,14 @@
 /** Bridges of Open vSwitch, and whether it is at work on them. */
 import { CniError, INTERNAL, LIMITED_CONNECTIVITY, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { BRIEF_WAIT_MS, isHandedOver, leaveBeforeWaiting } from "../../../ffi/calls.ts";
+import { BRIEF_WAIT_MS, isHandedOver, leaveBeforeWaiting } from "../../../process/calls.ts";
 import { ECONNREFUSED, ENOENT, ETIMEDOUT, isErrno } from "../../../ffi/errno.ts";
 import { closeFile } from "../../../ffi/files.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { poll, POLLIN } from "../../../ffi/poll.ts";
 import { connectTo } from "../../../ffi/socket/unix.ts";
-import type { OvsdbConnection } from "../../../ovsdb/connection.ts";
-import { parseServer } from "../../../ovsdb/server-address.ts";
-import { type OvsdbRow, textOf } from "../../../ovsdb/values.ts";
+import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
+import { parseServer } from "../../../interop/ovsdb/server-address.ts";
+import { type OvsdbRow, textOf } from "../../../interop/ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
 
 export interface Bridge {

@@ -6,7 +6,7 @@ import { errorText } from "../../../cni/error.ts";
 import { EACCES, ENOENT, EPERM, EROFS, isErrno } from "../../../ffi/errno.ts";
 import { mayWrite } from "../../../ffi/access.ts";
 import { readSysctl, sysctlName, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 
 /** Router advertisements give the host addresses and a default route (CVE-2020-10749). */
 export function advertisements(link: string): string[] {

@@ -6,7 +6,7 @@ import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { closeFile, O_WRONLY, openFile, writeAll } from "../../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { describeEnding, hasSucceeded } from "../../../ffi/spawn.ts";
-import { runTrusted } from "../../../ffi/trusted-executable.ts";
+import { runTrusted } from "../../../process/trusted-executable.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import type { TapSettings } from "../../../ffi/tun.ts";
 

@@ -1,17 +1,17 @@
 /** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
-import { leaveBeforeWaiting } from "../../../ffi/calls.ts";
+import { leaveBeforeWaiting } from "../../../process/calls.ts";
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { environmentForChild } from "../../../ffi/environment.ts";
 import { closeFile, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../../ffi/libc.ts";
 import { OtherProcess } from "../../../ffi/other-process.ts";
-import type { Finished } from "../../../ffi/run-program.ts";
+import type { Finished } from "../../../process/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../../ffi/signals.ts";
-import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
+import { readTrustedState, removeStateFile } from "../../../process/state-file.ts";
 import { hasSucceeded } from "../../../ffi/spawn.ts";
 import { isSystemdRunning } from "../../../ffi/systemd.ts";
-import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../ffi/trusted-executable.ts";
+import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../process/trusted-executable.ts";
 import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { AardvarkDaemon } from "./spec.ts";

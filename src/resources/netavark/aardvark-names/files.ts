@@ -2,7 +2,7 @@
 import { EDQUOT, ENOSPC, isErrno } from "../../../ffi/errno.ts";
 import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../../ffi/files.ts";
 import { rename } from "../../../ffi/directory-entries.ts";
-import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../ffi/state-file.ts";
+import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../process/state-file.ts";
 import { within } from "../shared/failure.ts";
 
 /** aardvark-dns writes its process id to it. */

@@ -1,6 +1,6 @@
 /** Adds and removes a container's names in aardvark-dns, and sets the DNS servers of a network. */
 import { exists } from "../../../ffi/files.ts";
-import { unlessUntrusted } from "../../../ffi/state-file.ts";
+import { unlessUntrusted } from "../../../process/state-file.ts";
 import { log } from "../shared/log.ts";
 import { failureText, within } from "../shared/failure.ts";
 import { reload, reloadOrStart, stop } from "./daemon.ts";

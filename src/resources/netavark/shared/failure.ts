@@ -1,7 +1,7 @@
 /** Failures in netavark's words: podman shows them to users, and its tests compare them. */
 import { errorText } from "../../../cni/error.ts";
 import { errnoText, SyscallError } from "../../../ffi/errno.ts";
-import { UntrustedState } from "../../../ffi/state-file.ts";
+import { UntrustedState } from "../../../process/state-file.ts";
 import { NetlinkError } from "../../../ffi/netlink/netlink-error.ts";
 import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
 

@@ -2,10 +2,10 @@
  * What netavark's driver `firewalld` has in firewalld: a zone whose sources are the subnets of podman's networks, policies
  * between it and the others, and published ports in two of the policies. Only the sources and ports are not permanent.
  */
-import { DbusError } from "../../../firewalld/bus.ts";
-import { type FirewalldCall, whyNotRunning, withFirewalld } from "../../../firewalld/client.ts";
+import { DbusError } from "../../../interop/firewalld/bus.ts";
+import { type FirewalldCall, whyNotRunning, withFirewalld } from "../../../interop/firewalld/client.ts";
 import { isV6 } from "../../../net/address.ts";
-import { bare, type Value } from "../../../firewalld/marshal.ts";
+import { bare, type Value } from "../../../interop/firewalld/marshal.ts";
 
 export const ZONE = "netavark_zone";
 /** From anywhere to the host. */

@@ -1,6 +1,6 @@
 /** Prints log lines to stderr as netavark's logger does, by the rules in RUST_LOG: podman sets `netavark=<level>`. */
 import { variable } from "../../../ffi/environment.ts";
-import { printToStderr } from "../../../ffi/warn.ts";
+import { printToStderr } from "../../../ffi/terminal.ts";
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const;
 type Level = Exclude<(typeof levels)[number], "off">;

@@ -15,9 +15,9 @@
  *     -A NETAVARK_ISOLATION_2 -o podman1 -j DROP
  */
 import type { Host } from "../../../contract/host.ts";
-import { changeEveryTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type Family, type IptablesRule, type Protocol } from "../../../iptables/rule.ts";
-import type { TableChange } from "../../../iptables/table.ts";
+import { changeEveryTable } from "../../../interop/iptables/host-tables.ts";
+import { FAMILIES, type Family, type IptablesRule, type Protocol } from "../../../interop/iptables/rule.ts";
+import type { TableChange } from "../../../interop/iptables/table.ts";
 import { parseAddress, parsePrefix } from "../../../net/address.ts";
 import { netfilterOf } from "../../packets/shared/netfilter-socket.ts";
 

@@ -65,7 +65,7 @@ import {
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
+import { type Protocol, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
 import { DNS_PORT } from "./dns-port.ts";
 import {

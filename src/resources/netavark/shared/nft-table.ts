@@ -11,7 +11,7 @@ import {
 } from "../../../ffi/netlink/nftables/rule.ts";
 import { createRuleSet, protocolKey } from "../../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { protocolNumbers } from "../../../iptables/rule.ts";
+import { protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { chain, table } from "./nft-names.ts";
 import { type PlacedRule, tcpOrUdp } from "./nft-rules.ts";
 

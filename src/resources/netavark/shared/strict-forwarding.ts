@@ -1,5 +1,5 @@
 /** Whether firewalld lets other programs forward ports. */
-import { firewalldProperty, whyNotRunning } from "../../../firewalld/client.ts";
+import { firewalldProperty, whyNotRunning } from "../../../interop/firewalld/client.ts";
 import { log } from "./log.ts";
 
 const STRICT = "StrictForwardPorts";

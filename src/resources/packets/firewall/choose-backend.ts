@@ -21,7 +21,9 @@ function choose(configured: string): ChosenFirewall {
   if (configured === "iptables" || configured === "firewalld" || configured === "nftables") {
     return { backend: configured, why: `"backend": "${configured}" is configured` };
   }
-  const { whyNotRunning } = require("../../../firewalld/client.ts") as typeof import("../../../firewalld/client.ts");
+  const { whyNotRunning } = require(
+    "../../../interop/firewalld/client.ts",
+  ) as typeof import("../../../interop/firewalld/client.ts");
   const why = whyNotRunning();
   return why === undefined ? { backend: "firewalld", why: "firewalld runs" } : { backend: "iptables", why };
 }

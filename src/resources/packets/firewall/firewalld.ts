@@ -2,7 +2,7 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { attemptAll } from "../../../contract/failures.ts";
 import type { Host } from "../../../contract/host.ts";
-import { whyNotRunning, withZone, type Zone } from "../../../firewalld/client.ts";
+import { whyNotRunning, withZone, type Zone } from "../../../interop/firewalld/client.ts";
 import type { Backend } from "../shared/backend.ts";
 import { claimedAddresses, type FirewallSpec, type MadeChains } from "./spec.ts";
 import { isolation } from "./iptables.ts";

@@ -23,13 +23,13 @@
  * an address does not name its owner. In nf_tables the owner is stored with the rule, where iptables does not show it; in
  * the older tables, and for rules that were restored from a file, the ledgers tell.
  */
-import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
-import { isAmong, type TableChange } from "../../../iptables/table.ts";
-import { ruleText } from "../../../iptables/text-rule.ts";
-import { isLegacyHost } from "../../../iptables/which-iptables.ts";
+import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../interop/iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../interop/iptables/host-tables.ts";
+import { isAmong, type TableChange } from "../../../interop/iptables/table.ts";
+import { ruleText } from "../../../interop/iptables/text-rule.ts";
+import { isLegacyHost } from "../../../interop/iptables/which-iptables.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import { attemptAll } from "../../../contract/failures.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
@@ -144,8 +144,8 @@ function isUsable(family: Family): boolean {
   if (!isForwardable(family)) return false;
   if (!isLegacyHost()) return true;
   const { whyNoTools } = require(
-    "../../../iptables/legacy-table.ts",
-  ) as typeof import("../../../iptables/legacy-table.ts");
+    "../../../interop/iptables/legacy-table.ts",
+  ) as typeof import("../../../interop/iptables/legacy-table.ts");
   return whyNoTools(family) === undefined;
 }
 
@@ -283,8 +283,8 @@ export const backend: Backend<FirewallSpec, MadeChains> = {
     const socket = netfilterOf(host);
     if (socket === undefined) return;
     const { changeTable } = require(
-      "../../../iptables/nft-table.ts",
-    ) as typeof import("../../../iptables/nft-table.ts");
+      "../../../interop/iptables/nft-table.ts",
+    ) as typeof import("../../../interop/iptables/nft-table.ts");
     changeTable(socket, "filter", FAMILIES, (table) => {
       for (const chain of [FORWARD_CHAIN, STAGE_1, STAGE_2]) {
         for (const found of table.rules(chain)) {

@@ -8,9 +8,9 @@
  * The interface is not part of the chain's name: a container attached twice to one network has one chain, and the first
  * attachment that is removed leaves it to the other.
  */
-import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
-import { isAmong, missingAmong, type PresentRule, type TableChange } from "../../../iptables/table.ts";
+import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../interop/iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../interop/iptables/host-tables.ts";
+import { isAmong, missingAmong, type PresentRule, type TableChange } from "../../../interop/iptables/table.ts";
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";

@@ -7,7 +7,7 @@
  * established; flows to another host's port of that number are not its business. DEL forgets those that the container
  * answered. The kernel searches for a few; for many, all flows are listed.
  */
-import { FAMILIES, type Family, protocolNumbers } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import {
   type ConnectionFilter,
   deleteConnections,
@@ -16,7 +16,7 @@ import {
 } from "../../../ffi/netlink/conntrack/connection.ts";
 import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { AF_INET, AF_INET6 } from "../../../ffi/socket/socket.ts";
-import { warn } from "../../../ffi/warn.ts";
+import { warn } from "../../../process/warn.ts";
 import type { Host } from "../../../contract/host.ts";
 import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "./spec.ts";
 

@@ -24,16 +24,16 @@
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
-import { FAMILIES, type Family, type IptablesRule, type Protocol, toolOf } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type Family, type IptablesRule, type Protocol, toolOf } from "../../../interop/iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../interop/iptables/host-tables.ts";
 import {
   type IptablesTable,
   isAmong,
   missingAmong,
   type PresentRule,
   type TableChange,
-} from "../../../iptables/table.ts";
-import { ruleText } from "../../../iptables/text-rule.ts";
+} from "../../../interop/iptables/table.ts";
+import { ruleText } from "../../../interop/iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
 import type { Prefix } from "../../../net/address.ts";

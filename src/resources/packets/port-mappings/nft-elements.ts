@@ -1,5 +1,5 @@
 /** Which elements of which maps the mappings of a container become; nftables.ts shows the table. Pure. */
-import { type Family, protocolNumbers } from "../../../iptables/rule.ts";
+import { type Family, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import type { Key } from "../../../ffi/netlink/nftables/set.ts";
 import { isSameBytes } from "../../../net/address.ts";
 import {

@@ -28,7 +28,7 @@ import {
 } from "../../../ffi/netlink/nftables/set.ts";
 import { NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
-import type { Family } from "../../../iptables/rule.ts";
+import type { Family } from "../../../interop/iptables/rule.ts";
 import { type Group, ownTables } from "../shared/own-tables.ts";
 import { OwnedTable } from "../shared/owned-table.ts";
 import { addressOf, LOOPBACK_6, type PortMappingsSpec } from "./spec.ts";

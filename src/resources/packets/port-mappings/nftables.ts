@@ -49,7 +49,7 @@ import {
   listSets,
 } from "../../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { FAMILIES, type Family } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family } from "../../../interop/iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "../shared/backend.ts";

@@ -13,7 +13,7 @@ import { delRule, type FoundRule, listRules } from "../../../ffi/netlink/nftable
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { FAMILIES, type Family } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family } from "../../../interop/iptables/rule.ts";
 import type { ForeignBackend } from "../shared/backend.ts";
 import { addressOf, appliesTo, type PortMappingsSpec } from "./spec.ts";
 

@@ -1,7 +1,7 @@
 /** What port mappings are, and what of them is for which address family. Pure. */
 import type { PortClaim, PortClaimant, UnreachedPort } from "../../../contract/host-ports.ts";
 import type { Owner } from "../../../contract/owner.ts";
-import { FAMILIES, type Family, type LinkMatch, type Mark, type Protocol } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family, type LinkMatch, type Mark, type Protocol } from "../../../interop/iptables/rule.ts";
 import { isSameBytes, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { NatBackend } from "../shared/nat-backend.ts";
 

@@ -1,7 +1,7 @@
 /** Chains of iptables: those that all containers share, and the reference plugins' of one container in one network. */
-import { existingTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type IptablesRule, type TableName } from "../../../iptables/rule.ts";
-import { isAmong, type PresentRule, type TableChange } from "../../../iptables/table.ts";
+import { existingTable } from "../../../interop/iptables/host-tables.ts";
+import { FAMILIES, type IptablesRule, type TableName } from "../../../interop/iptables/rule.ts";
+import { isAmong, type PresentRule, type TableChange } from "../../../interop/iptables/table.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Retired } from "../../../contract/resource.ts";

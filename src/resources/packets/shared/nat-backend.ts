@@ -5,7 +5,7 @@
  * "ipmasq-backend-detection").
  */
 import { note } from "../../../contract/trace.ts";
-import { hostIptables } from "../../../iptables/which-iptables.ts";
+import { hostIptables } from "../../../interop/iptables/which-iptables.ts";
 
 export type NatBackend = "nftables" | "iptables";
 

@@ -4,9 +4,9 @@
  */
 import type { Host } from "../../../contract/host.ts";
 import { EEXIST } from "../../../ffi/errno.ts";
-import { missingExtensions } from "../../../iptables/extensions.ts";
-import type { IptablesRule } from "../../../iptables/rule.ts";
-import { isLegacyHost } from "../../../iptables/which-iptables.ts";
+import { missingExtensions } from "../../../interop/iptables/extensions.ts";
+import type { IptablesRule } from "../../../interop/iptables/rule.ts";
+import { isLegacyHost } from "../../../interop/iptables/which-iptables.ts";
 import { hasNfTables, rehearse } from "../../../ffi/netlink/nftables/batch.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import { type Table, tableUse } from "../../../ffi/netlink/nftables/table.ts";
@@ -39,7 +39,9 @@ export function obstacleToNftables(
 /** What the older kernel tables lack shows only when they are written to. */
 export function obstacleToIptables(host: Host, rules: readonly IptablesRule[]): string | undefined {
   if (isLegacyHost()) {
-    return (require("../../../iptables/legacy-table.ts") as typeof import("../../../iptables/legacy-table.ts"))
+    return (require(
+      "../../../interop/iptables/legacy-table.ts",
+    ) as typeof import("../../../interop/iptables/legacy-table.ts"))
       .whyNoTools(
         4,
       );

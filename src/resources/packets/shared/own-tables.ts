@@ -1,6 +1,6 @@
 /**
  * Every nftables table of ours in the kernel, by the kind of resource that writes it, and what a table consists of. Each
- * is made with its first element and deleted with its last. Rules that other programs must see stand in iptables' own tables instead (src/iptables).
+ * is made with its first element and deleted with its last. Rules that other programs must see stand in iptables' own tables instead (src/interop/iptables).
  */
 import type { Chain, Hook, Table } from "../../../ffi/netlink/nftables/table.ts";
 import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";

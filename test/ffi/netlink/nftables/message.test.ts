@@ -15,7 +15,7 @@ import {
   toThisHost,
   transportProtocolInto,
 } from "../../../../src/ffi/netlink/nftables/packet-match.ts";
-import { ruleExpressions } from "../../../../src/iptables/nft-rule.ts";
+import { ruleExpressions } from "../../../../src/interop/iptables/nft-rule.ts";
 import { addBaseChain, addTable, createChain, createCounter } from "../../../../src/ffi/netlink/nftables/table.ts";
 import {
   comparedValue,

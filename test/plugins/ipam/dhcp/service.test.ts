@@ -1,9 +1,9 @@
 /** Whom the plugin asks: its own service, or podman's at another place. */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
-import * as asking from "../../../../src/dhcp/ask.ts";
-import { Failed, NoAnswer, NoService } from "../../../../src/dhcp/ask.ts";
-import { Journal } from "../../../../src/dhcp/journal/journal.ts";
-import type { ServiceRequest } from "../../../../src/dhcp/service-protocol.ts";
+import * as asking from "../../../../src/services/dhcp/ask.ts";
+import { Failed, NoAnswer, NoService } from "../../../../src/services/dhcp/ask.ts";
+import { Journal } from "../../../../src/services/dhcp/journal/journal.ts";
+import type { ServiceRequest } from "../../../../src/services/dhcp/service-protocol.ts";
 import type { DhcpConf } from "../../../../src/plugins/ipam/dhcp/dhcp.schema.ts";
 import { askService, directoryOf } from "../../../../src/plugins/ipam/dhcp/service.ts";
 

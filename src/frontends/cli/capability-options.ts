@@ -1,0 +1,24 @@
+/** What a person says of one attachment in place of $CAP_ARGS, in the words of `patchbay hook`. */
+import { takes, takesNone } from "../../runtime/capabilities.ts";
+import type { Network } from "../../runtime/conf/network.ts";
+import { parsePorts } from "../hook/ports.ts";
+import { argsOfWords, wordNames } from "../hook/words.ts";
+import type { Given } from "./command.ts";
+
+/** Capability arguments. Throws when no plugin of the network takes one. */
+export function capabilityArgsOf(given: Given, network: Network): Record<string, unknown> {
+  const settings = (option: string) => given.values(option).map((text) => ({ text, source: `--${option}` }));
+  const requireTaker = (option: string, args: Record<string, unknown>) => {
+    const ignored = Object.keys(args).find((capability) => !takes(network, capability));
+    if (ignored !== undefined) throw takesNone(`--${option}`, ignored, [network.name]);
+  };
+  const words = wordNames.flatMap((name) =>
+    settings(name).map((setting) => ({ name, value: setting.text, setting, text: setting.text }))
+  );
+  for (const word of words) requireTaker(word.name, argsOfWords([word]));
+  const ports = settings("ports").flatMap(parsePorts);
+  if (ports.length === 0) return argsOfWords(words);
+  const args = { portMappings: ports };
+  requireTaker("ports", args);
+  return { ...args, ...argsOfWords(words) };
+}

@@ -1,0 +1,152 @@
+/** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
+import type { Examine } from "../../runtime/plugin-call.ts";
+
+export interface Command {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** What follows the name: `NETWORK NETNS`. */
+  readonly operands: string;
+  /** How many operands the command takes. */
+  readonly operandCount: readonly [least: number, most: number];
+  readonly options: OptionTable;
+  /** Without the capabilities of root the command does nothing, and says which are missing. */
+  readonly needsRoot?: true | ((given: Given) => boolean);
+  /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
+  readonly takesBack?: true | ((given: Given) => boolean);
+  /** It stays, or changes the installed program: a resident leaves it to the caller's own process. */
+  readonly runsByItself?: true;
+  /** The launcher keeps stdin for a resident when this command comes first (src/native/launch.h). */
+  readonly readsStdin?: true;
+  /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
+  readonly printsAfterwards?: true;
+  /** After the options in the help, in full lines. Those that are indented stay as they are in the manual page, too. */
+  readonly notes?: string;
+  /** What 0 and 1 say beside success and failure, or other numbers. */
+  readonly exitStatus?: string;
+  readonly examples?: readonly Example[];
+  /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
+  run(given: Given, program: string, services: Services): number;
+}
+
+export interface Example {
+  /** What follows the program and the command. */
+  readonly args: string;
+  readonly what: string;
+}
+
+/** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */
+export interface Services {
+  serve(options: ServeOptions): number;
+  /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
+  runDhcpDaemon(flags: readonly string[]): number;
+  status(): { isServing: boolean; text: string; facts: unknown };
+}
+
+export interface ServeOptions {
+  /** Undefined: one, and more while calls wait. */
+  workers: number | undefined;
+  /** It ends when nobody has called for so long; 0: never. */
+  idleSeconds: number;
+  /** How many attachments a new worker makes for practice; undefined: the usual number. */
+  rehearsals: number | undefined;
+  holdsLeases: boolean;
+}
+
+export type OptionTable = Readonly<Record<string, Option>>;
+
+export interface Option {
+  readonly short?: string;
+  /** The value's name in the help. An option without it takes no value. */
+  readonly value?: string;
+  /** The value when none is attached with `=`. */
+  readonly otherwise?: string;
+  /** An empty value is refused: it is as from a variable that is not set, and would mean the default. */
+  readonly isNeverEmpty?: true;
+  readonly help: string;
+}
+
+export interface Given {
+  /** Set by a resident that runs the command. */
+  readonly examine?: Examine | undefined;
+  readonly operands: readonly string[];
+  has(option: string): boolean;
+  /** The last value when the option is repeated. */
+  value(option: string): string | undefined;
+  /** All values, in order. */
+  values(option: string): readonly string[];
+}
+
+/** The command does not take these arguments: exit status 2. */
+export class UsageError extends Error {}
+
+/** Options and operands in any order; after `--` everything is an operand. */
+export function parseArguments(args: readonly string[], options: OptionTable): Given {
+  const operands: string[] = [];
+  const found = new Map<string, string[]>();
+  const queue = [...args];
+  for (let arg = queue.shift(); arg !== undefined; arg = queue.shift()) {
+    if (arg === "--") {
+      operands.push(...queue.splice(0));
+    } else if (!arg.startsWith("-") || arg === "-") {
+      operands.push(arg);
+    } else {
+      const { name, option, attached } = readOption(arg, options);
+      if (name === undefined || option === undefined) throw unknownOption(arg, options);
+      const hasAttached = attached !== undefined;
+      if (option.value === undefined && hasAttached) throw new UsageError(`option --${name} takes no value`);
+      const value = option.value === undefined ? "" : hasAttached ? attached : option.otherwise ?? queue.shift();
+      if (value === undefined) throw new UsageError(`option --${name} needs a value: ${option.value}`);
+      found.set(name, [...found.get(name) ?? [], value]);
+    }
+  }
+  return {
+    operands,
+    has: (option) => found.has(option),
+    value: (option) => found.get(option)?.at(-1),
+    values: (option) => found.get(option) ?? [],
+  };
+}
+
+function unknownOption(arg: string, options: OptionTable): UsageError {
+  const { editDistance } = require("../../runtime/spelling.ts") as typeof import("../../runtime/spelling.ts");
+  const [name = ""] = arg.replace(/^-+/, "").split("="), mostEdits = name.length / 4;
+  const meant = name.length > 1 &&
+    Object.keys(options).find((option) => option.startsWith(name) || editDistance(name, option) <= mostEdits);
+  return new UsageError(`unknown option ${arg}${meant ? `; did you mean --${meant}?` : ""}`);
+}
+
+/** `--name`, `--name=value`, `--name value`, `-n`, `-nvalue`, `-n=value`, `-n value`. */
+function readOption(arg: string, options: OptionTable): { name?: string; option?: Option; attached?: string } {
+  const [form, long, short, rest] = /^(?:--([^=]+)(?==|$)|-([^-]))=?([^]*)$/.exec(arg) ?? [];
+  if (form === undefined) return {};
+  const name = long ?? Object.keys(options).find((key) => options[key]!.short === short);
+  if (name === undefined || !Object.hasOwn(options, name)) return {};
+  const hasAttached = long === undefined ? rest !== "" : arg.includes("=");
+  return { name, option: options[name]!, ...hasAttached && { attached: rest! } };
+}
+
+/** Whether the argument is an option whose value is the next argument. */
+export function awaitsValue(arg: string, options: OptionTable): boolean {
+  const { option, attached } = readOption(arg, options);
+  return option?.value !== undefined && option.otherwise === undefined && attached === undefined;
+}
+
+/** Indented lines of two aligned columns. */
+export function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([first]) => first.length));
+  return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}\n`).join("");
+}
+
+export function describeOptions(options: OptionTable): string {
+  return columns(
+    Object.entries(options).map(([name, { short, value, otherwise, help }]) => [
+      `${short === undefined ? "   " : `-${short},`} --${name}${describeValue(value, otherwise)}`,
+      help,
+    ]),
+  );
+}
+
+function describeValue(value: string | undefined, otherwise: string | undefined): string {
+  if (value === undefined) return "";
+  return otherwise === undefined ? ` ${value}` : `[=${value}]`;
+}

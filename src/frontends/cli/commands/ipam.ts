@@ -1,0 +1,242 @@
+/** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
+import { counted } from "../../../contract/counted.ts";
+import { ownerText } from "../../../contract/owner.ts";
+import { DEFAULT_DIRECTORY } from "../../../services/dhcp/service-protocol.ts";
+import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { HostView } from "../../../engine/ledger/whereabouts.ts";
+import { exists } from "../../../ffi/files.ts";
+import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
+import { releaseLease } from "../../../ipam/claims.ts";
+import type { StoreOptions } from "../../../ipam/store.ts";
+import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
+import { canonicalAddress, parseAddress } from "../../../net/address.ts";
+import { networkNames } from "../../../runtime/conf/directory.ts";
+import { isGone } from "../../../runtime/gc.ts";
+import { attachmentsOfContainer, knownAttachments } from "../../../runtime/records.ts";
+import { closestName } from "../../../runtime/spelling.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
+import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
+import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
+import { namedBy, shownName, whyTooShort } from "../named-attachments.ts";
+import { containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
+import { configDirectoryOfCaller } from "../../../runtime/paths.ts";
+import { print, printLine, printToStderr } from "../../../process/output.ts";
+import { textTable } from "../text-table.ts";
+
+export const ipamCommand: Command = {
+  printsAfterwards: true,
+  summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
+  operands: "list|release|import|export [NETWORK] [ADDRESS…]",
+  operandCount: [1, Infinity],
+  options: {
+    "data-dir": {
+      value: "DIR",
+      isNeverEmpty: true,
+      help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
+    },
+    "dhcp-dir": {
+      value: "DIR",
+      isNeverEmpty: true,
+      help: `where the DHCP service keeps leases (${DEFAULT_DIRECTORY})`,
+    },
+    container: {
+      value: "CONTAINER",
+      isNeverEmpty: true,
+      help: "release: all addresses of this container, which is gone",
+    },
+    force: { help: "release: also those of a container that lives" },
+    "cache-dir": runtimeOptions["cache-dir"]!,
+    ifname: { value: "NAME", isNeverEmpty: true, help: "release: only the addresses of its interface NAME" },
+    json: { help: "list: print JSON" },
+  },
+  notes: [
+    "list [NETWORK]                          print who has which address",
+    "release NETWORK ADDRESS…                release these addresses, unless a container that lives has one",
+    "release NETWORK --container CONTAINER   release all addresses of a container that is gone",
+    "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
+    "export NETWORK                          remove from the directory what Go's host-local does not know",
+  ].map((line) => `  ${line}\n`).join("") + containerNote(TO_TAKE),
+  examples: [
+    { args: "list", what: "all leases, and who has them" },
+    { args: "release first 10.70.0.9", what: "give this address back" },
+  ],
+  run(given) {
+    const [action, network, ...addresses] = given.operands;
+    switch (action) {
+      case "list":
+      case "ls":
+        return list(given, network);
+      case "release":
+        if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
+        return release(given, named(given, network), addresses);
+      case "import":
+        return takeOver(importLeases, "indexed", named(given, network));
+      case "export":
+        return takeOver(exportLeases, "left to Go's host-local", named(given, network));
+    }
+    throw new UsageError(`ipam knows list, release, import and export, not ${action}`);
+  },
+};
+
+function named(given: Given, network: string | undefined): StoreOptions {
+  if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
+  const directory = leaseDirectory(dataDirOf(given), network);
+  if (!exists(directory)) throw unknownNetwork(given, network);
+  // For leases of an earlier boot, the index has what the network's configuration said.
+  return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
+}
+
+/** For a network that has neither a lease nor a configuration. */
+function isKnown(given: Given, network: string): boolean {
+  return exists(leaseDirectory(dataDirOf(given), network)) ||
+    networkNames(configDirectoryOfCaller()).includes(network);
+}
+
+function unknownNetwork(given: Given, network: string): Error {
+  const meant = closestName(network, networksWithLeases(given));
+  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return new Error(`${dataDirOf(given)}/${network}: no such file or directory; the network has no leases${hint}`);
+}
+
+interface Listed extends HeldLease {
+  /** Undefined for a lease of host-local. */
+  lease?: LeaseState;
+}
+
+function list(given: Given, network: string | undefined): number {
+  const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
+  const ofDhcp = dhcpLeases(dhcpDirOf(given)).filter((lease) => network === undefined || lease.network === network);
+  for (const [option, directory] of [["data-dir", dataDirOf(given)], ["dhcp-dir", dhcpDirOf(given)]] as const) {
+    if (given.has(option) && !exists(directory)) throw new Error(`--${option} ${directory}: no such directory`);
+  }
+  if (network !== undefined && ofDhcp.length === 0 && !isKnown(given, network)) throw unknownNetwork(given, network);
+  const inOrder = (leases: Listed[]) =>
+    leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
+  const leases = inOrder([...heldLeases(given, network), ...ofDhcp]);
+  if (given.has("json")) {
+    printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
+    return 0;
+  }
+  const recorded = recordedHolders(given);
+  const holderOf = ({ network, containerId = "", ifName = "" }: Listed) =>
+    recorded.get(ownerText({ network, containerId, ifName }));
+  const hasNames = leases.some((lease) => holderOf(lease) !== undefined);
+  const rows = leases.map((listed) => {
+    const { network, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
+    const name = shownName(holderOf(listed) ?? UNRECORDED) ?? "-";
+    const what = lease === undefined ? "" : describeLease(lease);
+    return [network, address, containerId, ...hasNames ? [name] : [], ifName, what];
+  });
+  print(textTable(rows));
+  return 0;
+}
+
+const UNRECORDED = { netnsPath: "", names: [] };
+
+/** None when the records may not be read. */
+function recordedHolders(given: Given): Map<string, KnownAttachment> {
+  try {
+    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), one]));
+  } catch {
+    return new Map();
+  }
+}
+
+function release(given: Given, options: StoreOptions, addresses: string[]): number {
+  const container = given.value("container");
+  if ((container === undefined) === (addresses.length === 0)) {
+    throw new UsageError("ipam release needs either addresses or --container");
+  }
+  const network = given.operands[1]!, { directory } = options;
+  const toRelease: AddressToRelease[] = container === undefined
+    ? addresses.map((address) => ({ address, lease: leaseAt(directory, parsed(address)) }))
+    : leasesOf(given, container, listLeases(directory)).map((lease) => ({ address: lease.address, lease }));
+  if (toRelease.length === 0) throw new Error(`container ${container} has no address in ${directory}`);
+  if (!given.has("force")) requireGone(given, network, toRelease.flatMap(({ lease }) => lease ?? []));
+  let status = 0;
+  for (const { address, lease } of toRelease) {
+    const isReleased = lease !== undefined && releaseLease(options, lease);
+    if (!isReleased) status = 1;
+    printLine(`${address}: ${isReleased ? `released, was ${lease.text.replace("\r\n", "/")}` : "not leased"}`);
+  }
+  return status;
+}
+
+function dhcpDirOf(given: Given): string {
+  return given.value("dhcp-dir") ?? DEFAULT_DIRECTORY;
+}
+
+/** The service would renew what is released behind its back. */
+function refuseLeasesOfDhcp(given: Given, network: string, addresses: readonly string[]): void {
+  const leases = dhcpLeases(dhcpDirOf(given)).filter((lease) => lease.network === network);
+  if (leases.length === 0) return;
+  const recorded = recordedHolders(given), container = given.value("container"), ifName = given.value("ifname");
+  const holders = leases.map((lease) => ({ ...UNRECORDED, ...recorded.get(ownerText(lease)), ...lease }))
+    .filter((lease) => ifName === undefined || lease.ifName === ifName);
+  const wanted = addresses.map(canonicalAddress);
+  const found = container === undefined
+    ? holders.find(({ address }) => wanted.includes(canonicalAddress(address)))
+    : namedBy(container, holders, TO_TAKE)[0];
+  if (found === undefined) return;
+  const option = found.ifName === "eth0" ? "" : ` -i ${found.ifName}`;
+  throw new Error(
+    `${found.address} of container ${found.containerId} in network ${network} is from DHCP, and not released here; ` +
+      `'patchbay del ${network} ${found.containerId}${option}' gives it back to the server`,
+  );
+}
+
+/** An address as somebody writes it, or as its lease does. */
+interface AddressToRelease {
+  address: string;
+  lease: LeaseFile | undefined;
+}
+
+function parsed(text: string): Uint8Array {
+  const address = parseAddress(text);
+  if (address === undefined) throw new UsageError(`${text} is not an address`);
+  return address;
+}
+
+/** The leases of its interfaces, or of one. A lease names an ID; the other names are in the records of attachments. */
+function leasesOf(given: Given, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
+  const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
+  const holders = leases.flatMap((lease) => {
+    const { owner } = lease;
+    if (owner === undefined || ifName !== undefined && owner.ifName !== ifName) return [];
+    const recorded = known.find((one) => one.containerId === owner.containerId);
+    return [{ ...UNRECORDED, ...recorded, lease, containerId: owner.containerId }];
+  });
+  const found = namedBy(container, holders, TO_TAKE), ids = new Set(found.map(({ containerId }) => containerId));
+  const tooShort = found.length === 0 ? whyTooShort(container, holders) : undefined;
+  if (tooShort !== undefined) throw new Error(`container ${container} has no address; ${tooShort}`);
+  if (ids.size > 1) throw new Error(`"${container}" is a name of the containers ${[...ids].join(" and ")}`);
+  return found.map(({ lease }) => lease);
+}
+
+/** The next ADD would give a living container's address to another one. */
+function requireGone(given: Given, network: string, leases: readonly LeaseFile[]): void {
+  const view = new HostView();
+  for (const { address, owner } of leases) {
+    if (owner === undefined) continue;
+    const { containerId } = owner;
+    // Very old lease files name only the container.
+    const holder = attachmentsOfContainer(runtimeOf(given), containerId).find((one) =>
+      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, view)
+    );
+    if (holder === undefined) continue;
+    const its = `container ${containerId} has ${address} by ${holder.ifName} in network ${network}`;
+    throw new Error(`${its}, and lives; nothing is released`);
+  }
+}
+
+function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
+  work(options);
+  const leases = listLeases(options.directory);
+  printLine(`${options.directory}: ${counted(leases.length, "lease")} ${done}`);
+  for (const { address, owner } of leases) {
+    if (owner === undefined) {
+      printToStderr(`${options.directory}/${address} does not name an attachment; it stays reserved`);
+    }
+  }
+  return 0;
+}

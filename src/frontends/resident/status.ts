@@ -1,0 +1,173 @@
+/**
+ * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
+ * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
+ */
+import { RESIDENT_SOCKET } from "../../engine/state-directory.ts";
+import { secondsSinceBoot } from "../../ffi/clock.ts";
+import { variable } from "../../ffi/environment.ts";
+import { linkTarget } from "../../ffi/directory-entries.ts";
+import { EACCES, isErrno } from "../../ffi/errno.ts";
+import { closeFile, exists, namesIn, O_RDONLY, openExisting, placeOf } from "../../ffi/files.ts";
+import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
+import { buildOf, ownBuild } from "../../engine/build.ts";
+import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
+import { type Difference, differenceOf } from "./caller-difference.ts";
+import { refusedUpgradeOf } from "./own-file.ts";
+import { residentPid } from "./socket.ts";
+import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
+import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
+
+/** A service manager starts the resident when the first caller connects. */
+const START_MS = 3000, PAUSE_MS = 50;
+
+export function reportStatus(): StatusReport {
+  const report = reportWithoutNote(), setting = variable(SETTING) ?? "";
+  if (setting === "" || setting === "off") return report;
+  const note = `${SETTING} is ${JSON.stringify(setting)} here, which says nothing: only "off" does`;
+  return { ...report, text: `${report.text}${note}\n` };
+}
+
+const SETTING = "PATCHBAY_RESIDENT";
+
+function reportWithoutNote(): StatusReport {
+  let status: ResidentStatus | StatusReport;
+  try {
+    status = residentStatus();
+  } catch (error) {
+    if (!isErrno(error, EACCES)) throw error;
+    return unseen(`uid ${process.geteuid!()} may not connect to ${RESIDENT_SOCKET}`, "Its calls run by themselves.");
+  }
+  return "text" in status ? status : reportOf(status, whyAloneHere());
+}
+
+/** Of what the caller brings along: the launcher looks at the variable, and a worker enters the directory. */
+function whyAloneHere(): string | undefined {
+  if (variable(SETTING) === "off") return `${SETTING} is off here`;
+  const directory = process.cwd();
+  try {
+    process.chdir(directory);
+    return undefined;
+  } catch (error) {
+    return `no worker can enter the working directory ${directory} (${(error as NodeJS.ErrnoException).code})`;
+  }
+}
+
+/** Returns a report without a status when none can be seen. */
+function residentStatus(): ResidentStatus | StatusReport {
+  const begun = performance.now();
+  for (;;) {
+    const pid = residentPid();
+    if (pid === undefined) {
+      const next = "Calls run by themselves. `patchbay serve` starts a resident, or " +
+        "`systemctl restart patchbay.socket` where systemd has its units.";
+      return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
+    }
+    if (pid === OUT_OF_SIGHT) {
+      return notShown(`a process of a process namespace that is not seen here listens on ${RESIDENT_SOCKET}`);
+    }
+    // Asked first: a process that becomes another build meanwhile loses its pages.
+    const build = isThisBuild(pid) ? "this" : "another";
+    const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
+    if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
+    if (isLate) {
+      return notShown(
+        `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`,
+      );
+    }
+    Bun.sleepSync(PAUSE_MS);
+  }
+}
+
+/** What `whoListens` says of a process in a process namespace that this one does not see. */
+const OUT_OF_SIGHT = 0;
+
+function notShown(problem: string): StatusReport {
+  const next = "Calls run by themselves. This command belongs where the resident runs: in its process namespace.";
+  return unseen(problem, next);
+}
+
+export interface Pages {
+  totals: Page;
+  workers: Page[];
+}
+
+/** Returns undefined when the process has no pages: it is no resident, or is about to be one. */
+export function pagesOf(pid: number): Pages | undefined {
+  const directory = `/proc/${pid}/fd`, workers: Page[] = [];
+  let totals: Page | undefined;
+  for (const name of namesOf(directory)) {
+    const file = /^\/memfd:(\S+) \(deleted\)$/.exec(linkTarget(`${directory}/${name}`) ?? "")?.[1];
+    if (file !== TOTALS_PAGE && file !== WORKER_PAGE) continue;
+    const page = pageAt(`${directory}/${name}`);
+    if (file === TOTALS_PAGE) totals = page;
+    else if (page !== undefined && exists(`/proc/${page.pid}`)) workers.push(page);
+  }
+  return totals === undefined ? undefined : { totals, workers };
+}
+
+function namesOf(directory: string): string[] {
+  try {
+    return namesIn(directory);
+  } catch {
+    return [];
+  }
+}
+
+function pageAt(path: string): Page | undefined {
+  const fd = openExisting(path, O_RDONLY);
+  if (fd === undefined) return undefined;
+  try {
+    return readPage(fd);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+export function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers }: Pages): ResidentStatus {
+  const now = secondsSinceBoot(), sum = new Map<string, number>();
+  for (const { counts } of [totals, ...workers]) {
+    for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
+  }
+  const declinesFromHere = differenceFrom(pid);
+  const declined = [...sum].filter(([name]) => name.startsWith(DECLINED_BECAUSE));
+  return {
+    socket: RESIDENT_SOCKET,
+    pid,
+    build,
+    declinesFromHere,
+    // In another mount namespace, the same path is another file.
+    refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
+    ageSeconds: now - totals.begun,
+    served: sum.get(SERVED) ?? 0,
+    takenBack: sum.get(TAKEN_BACK) ?? 0,
+    declined: Object.fromEntries(declined.map(([name, times]) => [name.slice(DECLINED_BECAUSE.length), times])),
+    workersReplaced: sum.get(REPLACED) ?? 0,
+    workers: workers.sort((one, other) => one.pid - other.pid).map(({ pid, begun, counts }) => {
+      const { all, own } = memoryKib(pid);
+      const served = counts.get(SERVED) ?? 0;
+      return { pid, ageSeconds: now - begun, served, memoryKib: all, ownMemoryKib: own };
+    }),
+  };
+}
+
+function differenceFrom(pid: number): Difference | undefined {
+  try {
+    const files = new ProcessFiles(pid);
+    try {
+      // Within another root directory, the kernel shows each root as "/"; the resident sees where a caller's is.
+      return differenceOf(files) ?? (placeOf(`/proc/${pid}/root`) === placeOf("/") ? undefined : "namespace");
+    } finally {
+      files.close();
+    }
+  } catch {
+    return "namespace";
+  }
+}
+
+function isThisBuild(pid: number): boolean {
+  try {
+    return Buffer.compare(buildOf(`/proc/${pid}/exe`), ownBuild()) === 0;
+  } catch {
+    return false;
+  }
+}

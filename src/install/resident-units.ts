@@ -1,0 +1,90 @@
+/** `patchbay install`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
+import { RESIDENT_SOCKET } from "../engine/state-directory.ts";
+import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
+
+const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
+const MARK = "# Written by `patchbay install`; with `--resident` it writes this again.";
+
+const socketUnit = `# Changes belong into a file of their own: systemctl edit ${SOCKET}
+
+[Unit]
+Description=Socket of Patchbay, CNI plugins
+
+[Socket]
+# src/engine/state-directory.ts; launchers look nowhere else.
+ListenSequentialPacket=${RESIDENT_SOCKET}
+# Nobody but root. Who is served, the resident decides by what the kernel says of each caller.
+DirectoryMode=0700
+SocketMode=0600
+# As many calls may wait as with a resident that was started by hand.
+Backlog=1024
+# Where the socket is gone, calls run by themselves at once. At one that nobody reads, each would look for workers.
+RemoveOnStop=yes
+
+[Install]
+WantedBy=sockets.target
+`;
+
+function serviceUnit(program: string): string {
+  return `# Changes belong into a file of their own: systemctl edit ${SERVICE}
+#
+# The resident serves callers that are like itself: the same namespaces, root directory, capabilities, seccomp filters and
+# security label as container engines have. What makes a service different from them in one of these would make it
+# decline every call.
+# So there is no ProtectSystem=, ProtectHome=, PrivateTmp= or ReadWritePaths= (each gives a mount namespace), no
+# PrivateNetwork=, PrivateUsers= or CapabilityBoundingSet=, and no SystemCallFilter=, RestrictNamespaces=,
+# RestrictRealtime=, RestrictSUIDSGID=, LockPersonality= or MemoryDenyWriteExecute= (each is seccomp's).
+# Nor is there a limit that would fail a call which succeeds by itself: TasksMax=, MemoryMax=, DevicePolicy=,
+# IPAddressDeny=. NoNewPrivileges= is compared, too. Where SELinux runs and the engine has another context than this
+# service, SELinuxContext= gives it the engine's.
+
+[Unit]
+Description=Patchbay's resident, which serves calls of CNI plugins
+Requires=${SOCKET}
+After=${SOCKET}
+
+[Service]
+# It says when its workers are there.
+Type=notify
+# It ends after 15 minutes without a call, and the next call starts it again; --idle=0 is never.
+ExecStart=${program} serve --idle=900
+# After an end that it did not choose. After any other, the next call starts it.
+Restart=on-failure
+# SIGTERM goes to the parent alone: its workers end after their calls. What a foreign plugin left running for a
+# container is not killed with it.
+KillMode=process
+# One that is killed for its memory has its call run again by itself; the others need not end for that.
+OOMPolicy=continue
+# Killed after containers, before the engine: nothing fails without it.
+OOMScoreAdjust=-500
+# Whatever it makes is root's alone, also before it has chosen a mode.
+UMask=0077
+`;
+}
+
+export const residentUnits: ServiceUnits = {
+  socket: { name: SOCKET, text: socketUnit },
+  service: { name: SERVICE, text: serviceUnit },
+  packagedSocket: SOCKET,
+  mark: MARK,
+  option: "resident",
+  command: "serve",
+  outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
+  withoutSystemd,
+};
+
+function withoutSystemd(program: string): string {
+  return [
+    `${NOT_INSTALLED} Instead, have the init system`,
+    "start this as root and keep it running, in the namespaces of the container engine:",
+    "",
+    `  ${program} serve`,
+    "",
+    "From a privileged container with the host's process namespace (hostPID, --pid=host):",
+    "",
+    `  patchbay serve --host=${program.slice(0, program.lastIndexOf("/"))}`,
+    "",
+    "It ends at SIGTERM. `patchbay serve --status` says what it does.",
+    "",
+  ].join("\n");
+}
