@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
-import { dhcpUnits } from "../src/install/dhcp-units.ts";
-import { residentUnits } from "../src/install/resident-units.ts";
+import type { ServiceRow } from "../src/services/service.ts";
+import { services } from "../src/services/table.ts";
 import { markedUnitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Making } from "./edition.ts";
@@ -91,6 +91,12 @@ for name in $names; do
 done
 `;
 
+/** As `install` writes them, so that it knows them on a host to which they were copied. */
+export function unitEntries(rows: readonly ServiceRow[] = services): File[] {
+  return rows.flatMap((service) => markedUnitFiles(service, "/opt/cni/bin/patchbay"))
+    .map(({ name, text }) => ({ path: `systemd/${name}`, text }));
+}
+
 /** Returns the path of the archive. */
 export function makeArchive(program: string, label: string, { edition, out }: Making): string {
   const name = `patchbay-${edition.version}-linux-${label}`;
@@ -103,9 +109,7 @@ export function makeArchive(program: string, label: string, { edition, out }: Ma
     ...manEntries(edition, places),
     ...completionEntries(places),
     ...schemaEntries("schemas/"),
-    // As `install` writes them, so that it knows them on a host to which they were copied.
-    ...[residentUnits, dhcpUnits].flatMap((units) => markedUnitFiles(units, "/opt/cni/bin/patchbay"))
-      .map(({ name, text }) => ({ path: `systemd/${name}`, text })),
+    ...unitEntries(),
   ];
   const files = entries.map((entry) => ({
     path: `${name}/${entry.path}`,

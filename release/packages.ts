@@ -6,9 +6,10 @@ import { basename, dirname, relative } from "node:path";
 import { REFERENCE_RELEASE } from "../src/cni/about.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/frontends/cli/commands/install.ts";
-import { dhcpUnits, packagedDhcpUnits } from "../src/install/dhcp-units.ts";
+import { dhcpService } from "../src/services/dhcp/as-service.ts";
 import { NETAVARK, PROGRAM_NAMES } from "../src/install/program-links.ts";
-import { residentUnits } from "../src/install/resident-units.ts";
+import type { ServiceRow } from "../src/services/service.ts";
+import { services } from "../src/services/table.ts";
 import { unitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
@@ -42,8 +43,8 @@ export const linksPackages: readonly LinksPackage[] = [
     ],
     directory: { debian: "usr/lib/cni", rpm: "usr/libexec/cni" },
     unitAliases: [
-      { name: dhcpUnits.socket.name, unit: packagedDhcpUnits.socket.name },
-      { name: dhcpUnits.service.name, unit: packagedDhcpUnits.service.name },
+      { name: dhcpService.units.socket.name, unit: dhcpService.packagedUnits.socket.name },
+      { name: dhcpService.units.service.name, unit: dhcpService.packagedUnits.service.name },
     ],
   },
   {
@@ -90,9 +91,16 @@ export function programEntries(program: string, edition: Edition, places: Packag
     ...manEntries(edition, places).map(compressed),
     ...completionEntries(places),
     ...schemaEntries("usr/share/patchbay/schemas/"),
-    ...[residentUnits, packagedDhcpUnits].flatMap((units) => unitFiles(units, `/${PROGRAM}`))
-      .map(({ name, text }) => ({ path: `${places.units}${name}`, text })),
+    ...unitEntries(places),
   ];
+}
+
+export function unitEntries(
+  { units }: Pick<PackagePlaces, "units">,
+  rows: readonly ServiceRow[] = services,
+): Entry[] {
+  return rows.flatMap(({ packagedUnits }) => unitFiles(packagedUnits, `/${PROGRAM}`))
+    .map(({ name, text }) => ({ path: `${units}${name}`, text }));
 }
 
 /** Of plugins relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */

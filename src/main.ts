@@ -29,13 +29,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     if (status !== undefined) return status;
   }
   return (require("./frontends/cli/command-line.ts") as typeof import("./frontends/cli/command-line.ts"))
-    .runCommandLine(name, args, {
-      serve: (options) =>
-        (require("./frontends/resident/serve.ts") as typeof import("./frontends/resident/serve.ts")).serve(options),
-      runDhcpDaemon,
-      status: () =>
-        (require("./frontends/resident/status.ts") as typeof import("./frontends/resident/status.ts")).reportStatus(),
-    }, examine);
+    .runCommandLine(name, args, examine);
 }
 
 function driverCallOf(args: readonly string[]): DriverCall | undefined {

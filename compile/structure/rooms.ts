@@ -30,10 +30,30 @@ export const rooms: readonly Room[] = [
     mayImport: ["runtime", "engine", "contract", "process", "ffi", "cni", "node:fs"],
   },
   {
+    name: "frontends/cli",
+    what: "the command line of the runtime: its words, its commands, what they show",
+    mayImport: [
+      "frontends/answers",
+      "frontends/hook",
+      "frontends/resident",
+      "install",
+      "runtime",
+      "conformance",
+      "engine",
+      "plugins/table.ts",
+      "contract",
+      "services",
+      "ipam",
+      "process",
+      "ffi",
+      "cni",
+      "net",
+    ],
+  },
+  {
     name: "frontends/resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
     mayImport: [
-      "frontends/cli/command.ts",
       "runtime",
       "engine",
       "plugins/table.ts",
@@ -44,28 +64,6 @@ export const rooms: readonly Room[] = [
       "process",
       "ffi",
       "cni",
-    ],
-  },
-  {
-    name: "frontends/cli",
-    what: "the command line of the runtime: its words, its commands, what they show",
-    mayImport: [
-      "frontends/answers",
-      "frontends/hook",
-      "install",
-      "runtime",
-      "conformance",
-      "engine",
-      "plugins/table.ts",
-      "contract",
-      "services/dhcp/journal",
-      "services/dhcp/service-protocol.ts",
-      "services/dhcp/service/flags.ts",
-      "ipam",
-      "process",
-      "ffi",
-      "cni",
-      "net",
     ],
   },
   {
@@ -116,7 +114,7 @@ export const rooms: readonly Room[] = [
   {
     name: "install",
     what: "what puts the program on a host: links to it, backups, units, what an uninstall asks first",
-    mayImport: ["engine", "resources/table.ts", "contract", "process", "ffi", "cni"],
+    mayImport: ["engine", "resources/table.ts", "services/service.ts", "contract", "process", "ffi", "cni"],
   },
   {
     name: "runtime",
@@ -175,11 +173,22 @@ export const rooms: readonly Room[] = [
     ],
   },
   {
+    name: "services/table.ts",
+    what: "the processes that stay: what the command line, install and packages know of each",
+    mayImport: ["services"],
+  },
+  {
+    name: "services/resident.ts",
+    what: "the resident's row of that table",
+    mayImport: ["services/service.ts", "process"],
+  },
+  {
     name: "services/dhcp",
     what:
       "DHCP: messages, the life of a lease, the service that holds leases, their journal, how a plugin asks for one",
-    mayImport: ["contract", "services/daemon", "process", "ffi", "cni", "net"],
+    mayImport: ["contract", "services/service.ts", "services/daemon", "process", "ffi", "cni", "net"],
   },
+  { name: "services/service.ts", what: "a row of that table", mayImport: [] },
   {
     name: "contract",
     what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",
@@ -219,7 +228,7 @@ export const rooms: readonly Room[] = [
     name: "process",
     what:
       "how this process behaves: waiting, locks, signals, state files, other programs, what it prints; its version",
-    mayImport: ["ffi", "../package.json"],
+    mayImport: ["ffi", "cni", "../package.json"],
   },
   {
     name: "ffi",
@@ -244,7 +253,9 @@ export const schemaMayImport = ["zod", "cni", "net"];
 export function picture(): string {
   const names = rooms.map(({ name }) => name);
   const lines = rooms.flatMap(({ name, what, mayImport }) => {
-    const used = mayImport.filter((each) => each === "frontends" || roomOf(each, names) !== undefined);
+    const used = mayImport.filter((each) =>
+      ["frontends", "services"].includes(each) || roomOf(each, names) !== undefined
+    );
     const title = name.endsWith(".ts") ? name : `${name}/`;
     return [`${title.padEnd(26)}${what}`, ...used.length > 0 ? [`${" ".repeat(4)}→ ${used.join(", ")}`] : []];
   });

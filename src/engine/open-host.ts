@@ -5,7 +5,7 @@ import { hostSockets, ownNetns } from "../process/kept-open.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns } from "../ffi/netns.ts";
 import type { Container, Host } from "../contract/host.ts";
-import { stateDirectory } from "./state-directory.ts";
+import { stateDirectory } from "../process/state-directory.ts";
 
 /** The part of a host that does not depend on the call. */
 export type Opened = Pick<Host, "route" | "netfilter" | "cookie" | "container" | "useShared" | "isAloneWithShared">;

@@ -6,7 +6,7 @@
 import { listAllLedgers, unreadableLedgers } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { counted } from "../contract/counted.ts";
-import { stateDirectory } from "../engine/state-directory.ts";
+import { stateDirectory } from "../process/state-directory.ts";
 import { loadKind } from "../resources/table.ts";
 import { print, printLine } from "../process/output.ts";
 

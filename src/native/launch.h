@@ -24,7 +24,7 @@ struct call {
   char **arguments, **environment;
 };
 
-/* src/engine/state-directory.ts has the same. */
+/* src/process/state-directory.ts has the same. */
 #define SOCKET_PATH "/run/patchbay/serve.sock"
 #define BOARD_PATH "/run/patchbay/serve~board"
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { manPages } from "../../release/man/pages.ts";
 import { sectionOfCommands } from "../../release/man/command-tables.ts";
 import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../../src/services/dhcp/service-protocol.ts";
-import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../src/engine/state-directory.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../src/process/state-directory.ts";
 import { DEFAULT_DATA_DIRECTORY } from "../../src/ipam/go-directory.ts";
 import { cnitoolCommands, ownCommands } from "../../src/frontends/cli/command-line.ts";
 import { type Command, parseArguments } from "../../src/frontends/cli/command.ts";

@@ -18,13 +18,8 @@ for (const name of pluginNames) {
   };
 }
 
-const noResident = {
-  serve: () => 1,
-  runDhcpDaemon: () => 1,
-  status: () => ({ isServing: false, text: "", facts: {} }),
-};
 const commands: string[][] = JSON.parse(process.argv[2]!);
 for (const args of commands) {
-  const status = runCommandLine("patchbay", args, noResident);
+  const status = runCommandLine("patchbay", args);
   if (status !== 0) throw new Error(`${args.join(" ")}: exit status ${status}`);
 }

@@ -23,7 +23,7 @@ import {
   UntrustedState,
 } from "../../process/state-file.ts";
 import { warn, warnOnce } from "../../process/warn.ts";
-import { stateDirectory } from "../state-directory.ts";
+import { stateDirectory } from "../../process/state-directory.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { isLedgerName, ledgerPath, networkDirectory, startOfName } from "./paths.ts";
 import { type LedgerRecord, parseLedger } from "./record.ts";

@@ -15,7 +15,7 @@ import { utf8 } from "../../ffi/libc.ts";
 import { lockShared, tryLockExclusive } from "../../process/lock.ts";
 import { type OpenState, openStateFile } from "../../process/state-file.ts";
 import { warn } from "../../process/warn.ts";
-import { privateDirectory } from "../state-directory.ts";
+import { privateDirectory } from "../../process/state-directory.ts";
 import { ledgerPath, networkDirectory } from "./paths.ts";
 import { type AddAnswer, FORMAT, type LedgerHeader } from "./record.ts";
 

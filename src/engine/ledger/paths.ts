@@ -1,7 +1,7 @@
 /** The paths of ledgers: a directory for each network, a file for each attachment and plugin. */
 import { fileName, LONG_NAME_PREFIX } from "../../contract/file-name.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { stateDirectory } from "../state-directory.ts";
+import { stateDirectory } from "../../process/state-directory.ts";
 
 /** The resident's socket, which is in the state directory, too. Names of networks have no "~". */
 const TAKEN = "serve.sock";

@@ -3,7 +3,7 @@
  * (`runtimeConfig`) to STATUS, so it does not require them.
  */
 import { judgedConf } from "../judging.ts";
-import { requireStateDirectory } from "../state-directory.ts";
+import { requireStateDirectory } from "../../process/state-directory.ts";
 import { ownsNothingInside, type VerbCall } from "../verb-call.ts";
 
 export function runStatus({ plugin, invocation, document, session }: VerbCall): undefined {

@@ -16,7 +16,6 @@ import {
   type Given,
   type OptionTable,
   parseArguments,
-  type Services,
   UsageError,
 } from "./command.ts";
 import { closestName } from "../../runtime/spelling.ts";
@@ -47,7 +46,7 @@ export const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
   conformance: () =>
     (require("./commands/conformance.ts") as typeof import("./commands/conformance.ts")).conformanceCommand,
-  dhcp: () => (require("./commands/dhcp.ts") as typeof import("./commands/dhcp.ts")).dhcpCommand,
+  dhcp: () => (require("./commands/daemon.ts") as typeof import("./commands/daemon.ts")).daemonCommand("dhcp"),
   hook: () => (require("./commands/hook.ts") as typeof import("./commands/hook.ts")).hookCommand,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
@@ -77,7 +76,6 @@ interface Program {
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
   isOwnName: boolean;
-  services: Services;
   examine: Examine | undefined;
 }
 
@@ -85,10 +83,9 @@ interface Program {
 export function runCommandLine(
   calledAs: string,
   args: readonly string[],
-  services: Services,
   examine?: Examine,
 ): number {
-  const isCnitool = calledAs === "cnitool", called = { isCnitool, services, examine };
+  const isCnitool = calledAs === "cnitool", called = { isCnitool, examine };
   const program = isCnitool
     ? { ...called, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
     : { ...called, name: "patchbay", commands: ownCommands, aliases: ownAliases, isOwnName: calledAs === "patchbay" };
@@ -156,7 +153,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     // The word at which the program's first code blocks signals. Those of a resident are its own.
     if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
     if (!program.isCnitool) requireRoot(command, given);
-    const runIt = () => command.run(given, program.name, program.services);
+    const runIt = () => command.run(given, program.name);
     // What stays would be a span without an end.
     const work = command.runsByItself ? runIt : () => inCommand(name, runIt);
     return command.printsAfterwards ? printingAfterwards(work) : work();

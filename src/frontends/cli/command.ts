@@ -25,31 +25,13 @@ export interface Command {
   readonly exitStatus?: string;
   readonly examples?: readonly Example[];
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: Given, program: string, services: Services): number;
+  run(given: Given, program: string): number;
 }
 
 export interface Example {
   /** What follows the program and the command. */
   readonly args: string;
   readonly what: string;
-}
-
-/** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */
-export interface Services {
-  serve(options: ServeOptions): number;
-  /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
-  runDhcpDaemon(flags: readonly string[]): number;
-  status(): { isServing: boolean; text: string; facts: unknown };
-}
-
-export interface ServeOptions {
-  /** Undefined: one, and more while calls wait. */
-  workers: number | undefined;
-  /** It ends when nobody has called for so long; 0: never. */
-  idleSeconds: number;
-  /** How many attachments a new worker makes for practice; undefined: the usual number. */
-  rehearsals: number | undefined;
-  holdsLeases: boolean;
 }
 
 export type OptionTable = Readonly<Record<string, Option>>;

@@ -6,7 +6,7 @@
  * taken, and nothing. The time is in milliseconds since boot, in 32 bits; 0 means that the worker waits. A worker that is
  * not ready has no process id.
  */
-import { RESIDENT_BOARD } from "../../engine/state-directory.ts";
+import { RESIDENT_BOARD } from "../../process/state-directory.ts";
 import { millisecondsSinceBoot } from "../../ffi/clock.ts";
 import { moveUp } from "../../ffi/descriptors.ts";
 import {

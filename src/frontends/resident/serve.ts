@@ -7,17 +7,26 @@ import { Daemon } from "../../services/daemon/daemon.ts";
 import type { Listener } from "../../services/daemon/listener.ts";
 import { Pause } from "../../services/daemon/pause.ts";
 import { tellManager } from "../../services/daemon/notify.ts";
-import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../../engine/state-directory.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import { forgetEnded } from "../../ffi/spawn.ts";
 import { warn } from "../../process/warn.ts";
 import { Watch } from "../../ffi/watch.ts";
-import type { ServeOptions } from "../cli/command.ts";
 import { IdleLimit } from "./idle-limit.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
 import type { WorkerCount } from "./demand.ts";
 import { Workers } from "./workers.ts";
+
+export interface ServeOptions {
+  /** Undefined: one, and more while calls wait. */
+  workers: number | undefined;
+  /** It ends when nobody has called for so long; 0: never. */
+  idleSeconds: number;
+  /** How many attachments a new worker makes for practice; undefined: the usual number. */
+  rehearsals: number | undefined;
+  holdsLeases: boolean;
+}
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
 const LOOK_MS = 5000;

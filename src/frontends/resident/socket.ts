@@ -1,6 +1,6 @@
 /** The socket that launchers look for. */
 import { Listener, whoListens } from "../../services/daemon/listener.ts";
-import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../engine/state-directory.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import { makeDirectories } from "../../ffi/files.ts";
 import { preparing, SOCK_SEQPACKET } from "../../ffi/socket/socket.ts";
 import { judgeStateDirectory } from "../../process/state-file.ts";

@@ -1,5 +1,5 @@
 /** What `patchbay serve --status` says of a resident, as text and as facts. */
-import { RESIDENT_SOCKET } from "../../engine/state-directory.ts";
+import { RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import type { Difference } from "./caller-difference.ts";
 
 /** What callers from here have that the resident has not, or the other way round. */

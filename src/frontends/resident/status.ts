@@ -2,7 +2,7 @@
  * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
  * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
-import { RESIDENT_SOCKET } from "../../engine/state-directory.ts";
+import { RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { variable } from "../../ffi/environment.ts";
 import { linkTarget } from "../../ffi/directory-entries.ts";

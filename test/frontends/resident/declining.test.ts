@@ -66,14 +66,9 @@ test.each<[reason: string, words: string, variables: Record<string, string>]>([
 
 /** Why the command is left to the caller, or its exit status. */
 function outcomeOf(words: string): string | number {
-  const services = {
-    serve: () => 7,
-    runDhcpDaemon: () => 7,
-    status: () => ({ isServing: true, text: "", facts: {} }),
-  };
   takeCall({ id: () => undefined, isGone: () => false });
   try {
-    const status = runCommandLine("patchbay", words.split(" "), services);
+    const status = runCommandLine("patchbay", words.split(" "));
     return reasonLeft() ?? status;
   } finally {
     endCall();

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { BUILD_BYTES } from "../../../src/engine/build.ts";
-import { RESIDENT_SOCKET } from "../../../src/engine/state-directory.ts";
+import { RESIDENT_SOCKET } from "../../../src/process/state-directory.ts";
 import {
   DECLINED,
   doneInFilesMessage,

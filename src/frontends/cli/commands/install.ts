@@ -19,7 +19,7 @@ import {
 import { whileDirectoryLockedIfPossible } from "../../../process/lock.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type Given, type OptionTable, UsageError } from "../command.ts";
 import {
   BACKUP,
   hasBackup,
@@ -46,8 +46,8 @@ import {
   recordedDirectories,
   unlinkPrograms,
 } from "../../../install/program-links.ts";
-import { dhcpUnits } from "../../../install/dhcp-units.ts";
-import { residentUnits } from "../../../install/resident-units.ts";
+import type { ServiceRow } from "../../../services/service.ts";
+import { services } from "../../../services/table.ts";
 import { checkUninstall, UninstallRefused } from "../../../install/uninstall-check.ts";
 import { installUnits, installUnitsUnasked, judgeUnits, removeUnits } from "../../../install/units.ts";
 
@@ -74,13 +74,7 @@ export const installCommand: Command = {
       otherwise: NETAVARK_DIRECTORY,
       help: `also link netavark into DIR (${NETAVARK_DIRECTORY}), for helper_binaries_dir of podman`,
     },
-    resident: {
-      help:
-        "let systemd run `patchbay serve` from DIR, started by the first call; the first installation does so unasked",
-    },
-    "no-resident": { help: "leave that out, or remove it; calls run by themselves" },
-    dhcp: { help: "also let systemd run `patchbay dhcp` from DIR, for the leases of the plugin dhcp" },
-    "no-dhcp": { help: "remove what --dhcp made; nobody renews leases" },
+    ...optionsOf(services),
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
     replaced: { help: "with --uninstall: Go's plugins take this place, so only what they cannot remove counts" },
@@ -98,8 +92,7 @@ export const installCommand: Command = {
     const directory = absolutePath(given.operands[0]!), links = linksIn(given);
     for (const path of [directory, ...links.map(({ bin }) => bin)]) refuseControlCharacters(path);
     for (const { option, bin } of links) requireOtherDirectory(option, bin, directory);
-    refuseTogether(given, ["resident", "no-resident", "uninstall"]);
-    refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
+    for (const { option } of services) refuseTogether(given, [option, `no-${option}`, "uninstall"]);
     refuseWithoutUninstall(given, ["force", "replaced", "dry-run"]);
     if (given.has("dry-run")) return isRefused(directory, given) ? REFUSED : 0;
     if (given.has("uninstall")) uninstallFrom(directory, given);
@@ -107,6 +100,13 @@ export const installCommand: Command = {
     return 0;
   },
 };
+
+export function optionsOf(services: readonly ServiceRow[]): OptionTable {
+  return Object.fromEntries(services.flatMap(({ option, help }) => [
+    [option, { help: help.install }],
+    [`no-${option}`, { help: help.remove }],
+  ]));
+}
 
 /** Links to the program in other directories. */
 interface Links {
@@ -144,8 +144,7 @@ function refuseWithoutUninstall(given: Given, options: readonly string[]): void 
 function installInto(directory: string, links: readonly Links[], given: Given): void {
   judgePlaces(directory, pluginNames);
   for (const { bin, names } of links) judgePlaces(bin, names);
-  if (given.has("resident")) judgeUnits(residentUnits);
-  if (given.has("dhcp")) judgeUnits(dhcpUnits);
+  for (const service of services) if (given.has(service.option)) judgeUnits(service);
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
   const isFirst = whileDirectoryLockedIfPossible(directory, () => {
@@ -153,11 +152,12 @@ function installInto(directory: string, links: readonly Links[], given: Given): 
     for (const { bin, names } of links) linkPrograms(bin, directory, names);
     return isFirst;
   });
-  if (given.has("resident")) installUnits(residentUnits, directory);
-  else if (isFirst && !given.has("no-resident")) installUnitsUnasked(residentUnits, directory);
-  if (given.has("no-resident")) removeUnits(residentUnits, directory);
-  if (given.has("dhcp")) installUnits(dhcpUnits, directory);
-  if (given.has("no-dhcp")) removeUnits(dhcpUnits);
+  for (const service of services) {
+    const { option, comesUnasked } = service, isUnwanted = given.has(`no-${option}`);
+    if (given.has(option)) installUnits(service, directory);
+    else if (isUnwanted) removeUnits(service, directory);
+    else if (isFirst && comesUnasked) installUnitsUnasked(service, directory);
+  }
 }
 
 /** Returns whether the program was not there before. */
@@ -203,8 +203,7 @@ function uninstallFrom(directory: string, given: Given): void {
     checkWhatStays(directory, given);
     // Whoever wants it gone gets as much as is possible, and hears of the rest.
     doAll([
-      () => void removeUnits(residentUnits, directory),
-      () => void removeUnits(dhcpUnits, directory),
+      ...services.map((service) => () => void removeUnits(service, directory)),
       () => removeLeftovers(directory, TEMPORARIES),
       () => unlinkPrograms(directory),
       () => uninstall(directory),

@@ -36,7 +36,7 @@ export const serveCommand: Command = {
   notes: "Calls that it cannot serve, and all calls when it is gone, run by themselves.\n",
   exitStatus: "with --status, 0 when calls of this program are served, 1 when they run by themselves.",
   examples: [{ args: "--status", what: "whether calls are served, and what the resident is doing" }],
-  run(given, _program, services) {
+  run(given) {
     if (!given.has("status")) {
       if (given.has("json")) throw new UsageError("--json goes with --status");
       const holdsLeases = given.has("dhcp"), idleSeconds = numberIn(given, "idle", 0, MOST_SECONDS) ?? 0;
@@ -47,10 +47,17 @@ export const serveCommand: Command = {
       const rehearsals = numberIn(given, "rehearsals", 0, MOST_REHEARSALS);
       const host = given.value("host");
       if (host !== undefined) becomeProgramOfHost(host, ["serve", ...withoutHost(given)]);
-      return services.serve({ workers, idleSeconds, rehearsals, holdsLeases });
+      return (require("../../resident/serve.ts") as typeof import("../../resident/serve.ts")).serve({
+        workers,
+        idleSeconds,
+        rehearsals,
+        holdsLeases,
+      });
     }
     if (given.has("host")) throw new UsageError("--host and --status exclude each other: run --status on the host");
-    const { isServing, text, facts } = services.status();
+    const { isServing, text, facts } =
+      (require("../../resident/status.ts") as typeof import("../../resident/status.ts"))
+        .reportStatus();
     if (given.has("json")) printJson(facts);
     else print(text);
     return isServing ? 0 : 1;

@@ -38,6 +38,17 @@ export const flagsOfService: Readonly<Record<string, { value?: string; help: str
   timeout: { value: "DURATION", help: "the first wait for an answer (250ms)" },
 };
 
+/** What is wrong with them. */
+export function problemOf(args: readonly string[], dash: string): string | undefined {
+  try {
+    parseFlags(args, dash);
+    return undefined;
+  } catch (error) {
+    if (error instanceof WrongFlags) return error.problem;
+    throw error;
+  }
+}
+
 /** `dash` is what stands before a flag in an error. */
 export function parseFlags(args: readonly string[], dash = "-"): Flags {
   const values = new Map<string, string>(), queue = [...args];

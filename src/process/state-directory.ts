@@ -6,7 +6,7 @@ import { absolutePath } from "../ffi/absolute-path.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { makeDirectories } from "../ffi/files.ts";
-import { judgeStateDirectory, tryStateDirectory } from "../process/state-file.ts";
+import { judgeStateDirectory, tryStateDirectory } from "./state-file.ts";
 import { CniError, INVALID_ENVIRONMENT, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from "../cni/error.ts";
 
 /** The resident's socket is there, too, whatever the environment says. */

@@ -1,9 +1,8 @@
-/** `patchbay install`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
-import { RESIDENT_SOCKET } from "../engine/state-directory.ts";
-import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
+/** The resident, `patchbay serve`: a service of systemd that the first call starts. Its room is frontends/resident. */
+import { RESIDENT_SOCKET } from "../process/state-directory.ts";
+import type { ServiceRow, Units } from "./service.ts";
 
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
-const MARK = "# Written by `patchbay install`; with `--resident` it writes this again.";
 
 const socketUnit = `# Changes belong into a file of their own: systemctl edit ${SOCKET}
 
@@ -11,7 +10,7 @@ const socketUnit = `# Changes belong into a file of their own: systemctl edit ${
 Description=Socket of Patchbay, CNI plugins
 
 [Socket]
-# src/engine/state-directory.ts; launchers look nowhere else.
+# src/process/state-directory.ts; launchers look nowhere else.
 ListenSequentialPacket=${RESIDENT_SOCKET}
 # Nobody but root. Who is served, the resident decides by what the kernel says of each caller.
 DirectoryMode=0700
@@ -62,29 +61,32 @@ UMask=0077
 `;
 }
 
-export const residentUnits: ServiceUnits = {
-  socket: { name: SOCKET, text: socketUnit },
-  service: { name: SERVICE, text: serviceUnit },
-  packagedSocket: SOCKET,
-  mark: MARK,
-  option: "resident",
-  command: "serve",
-  outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
-  withoutSystemd,
-};
+const units: Units = { socket: { name: SOCKET, text: socketUnit }, service: { name: SERVICE, text: serviceUnit } };
 
-function withoutSystemd(program: string): string {
-  return [
-    `${NOT_INSTALLED} Instead, have the init system`,
-    "start this as root and keep it running, in the namespaces of the container engine:",
-    "",
-    `  ${program} serve`,
-    "",
-    "From a privileged container with the host's process namespace (hostPID, --pid=host):",
-    "",
-    `  patchbay serve --host=${program.slice(0, program.lastIndexOf("/"))}`,
-    "",
-    "It ends at SIGTERM. `patchbay serve --status` says what it does.",
-    "",
-  ].join("\n");
-}
+export const residentService: ServiceRow = {
+  command: "serve",
+  option: "resident",
+  help: {
+    install:
+      "let systemd run `patchbay serve` from DIR, started by the first call; the first installation does so unasked",
+    remove: "leave that out, or remove it; calls run by themselves",
+  },
+  comesUnasked: true,
+  units,
+  packagedUnits: units,
+  mark: "# Written by `patchbay install`; with `--resident` it writes this again.",
+  outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
+  withoutSystemd: (program) =>
+    [
+      "start this as root and keep it running, in the namespaces of the container engine:",
+      "",
+      `  ${program} serve`,
+      "",
+      "From a privileged container with the host's process namespace (hostPID, --pid=host):",
+      "",
+      `  patchbay serve --host=${program.slice(0, program.lastIndexOf("/"))}`,
+      "",
+      "It ends at SIGTERM. `patchbay serve --status` says what it does.",
+      "",
+    ].join("\n"),
+};

@@ -2,7 +2,7 @@
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { privateDirectory, requireStateDirectory, stateDirectory } from "../../src/engine/state-directory.ts";
+import { privateDirectory, requireStateDirectory, stateDirectory } from "../../src/process/state-directory.ts";
 
 const names = ["PATCHBAY_STATE_DIR", "XDG_RUNTIME_DIR"] as const;
 const before = names.map((name) => process.env[name]);

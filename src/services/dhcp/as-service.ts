@@ -1,10 +1,10 @@
 /**
- * The service that holds DHCP leases (`patchbay dhcp`) as units of systemd: from `install --dhcp` under the names of the
- * reference plugin's units, from packages under names of their own.
+ * The service that holds DHCP leases, `patchbay dhcp`. Its units have the names of the reference plugin's from
+ * `install --dhcp`, and names of their own from packages.
  */
-import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
+import type { ServiceRow, Units } from "../service.ts";
+import { flagsOfService, problemOf } from "./service/flags.ts";
 
-const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
 /** Debian's containernetworking-plugins has files of the reference plugin's names. */
 const PACKAGED = "patchbay-dhcp";
 
@@ -73,30 +73,39 @@ WantedBy=multi-user.target
 `;
 }
 
-function unitsNamed(name: string): ServiceUnits {
+function unitsNamed(name: string): Units {
   return {
     socket: { name: `${name}.socket`, text: socketUnit(name) },
     service: { name: `${name}.service`, text: (program) => serviceUnit(name, program) },
-    packagedSocket: `${PACKAGED}.socket`,
-    mark: MARK,
-    option: "dhcp",
-    command: "dhcp",
-    outlook: "the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases",
-    withoutSystemd,
   };
 }
 
-export const dhcpUnits = unitsNamed("cni-dhcp");
-export const packagedDhcpUnits = unitsNamed(PACKAGED);
-
-function withoutSystemd(program: string): string {
-  return [
-    `${NOT_INSTALLED} Instead, have the init system`,
-    "start this as root and keep it running:",
-    "",
-    `  ${program} dhcp`,
-    "",
-    "It ends at SIGTERM; the leases stay, and the next one goes on with them.",
-    "",
-  ].join("\n");
-}
+export const dhcpService: ServiceRow = {
+  command: "dhcp",
+  option: "dhcp",
+  help: {
+    install: "also let systemd run `patchbay dhcp` from DIR, for the leases of the plugin dhcp",
+    remove: "remove what --dhcp made; nobody renews leases",
+  },
+  units: unitsNamed("cni-dhcp"),
+  packagedUnits: unitsNamed(PACKAGED),
+  mark: "# Written by `patchbay install --dhcp`, and written again by the next.",
+  outlook: "the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases",
+  withoutSystemd: (program) =>
+    [
+      "start this as root and keep it running:",
+      "",
+      `  ${program} dhcp`,
+      "",
+      "It ends at SIGTERM; the leases stay, and the next one goes on with them.",
+      "",
+    ].join("\n"),
+  daemon: {
+    summary: "stay, and hold the leases of the plugin dhcp: renew them, and give them back",
+    flags: flagsOfService,
+    notes: "The same as 'dhcp daemon', whose flags have one dash instead of two.\n",
+    examples: [{ args: "--broadcast", what: "where servers' answers to one address do not arrive" }],
+    problemOf,
+    run: (flags) => (require("./service/daemon.ts") as typeof import("./service/daemon.ts")).runDaemon(flags),
+  },
+};

@@ -1,0 +1,41 @@
+/** A process of ours that stays, as the rest of the house knows it. */
+
+export interface ServiceRow {
+  /** What follows the program in its command line: `patchbay dhcp`. */
+  command: string;
+  /** `install --OPTION`, which lets systemd run it, and `--no-OPTION`. */
+  option: string;
+  help: { install: string; remove: string };
+  /** The first `install` on a host brings it along: everything works without it, too. */
+  comesUnasked?: true;
+  /** As `install` writes them. */
+  units: Units;
+  /** As our packages have them. */
+  packagedUnits: Units;
+  /** The first line of both files that `install` writes: whose they are. */
+  mark: string;
+  /** What happens next. */
+  outlook: string;
+  /** How it is started where systemd does not run: the lines that follow the first. */
+  withoutSystemd(program: string): string;
+  /** Its command; undefined where that does more than to become the service. */
+  daemon?: DaemonCommand;
+}
+
+/** A service of systemd that its socket starts. */
+export interface Units {
+  socket: { name: string; text: string };
+  service: { name: string; text(program: string): string };
+}
+
+export interface DaemonCommand {
+  /** One line for the list of commands. */
+  summary: string;
+  flags: Readonly<Record<string, { value?: string; help: string }>>;
+  notes: string;
+  examples: readonly { args: string; what: string }[];
+  /** What is wrong with the flags. `dash` stands before a flag's name. */
+  problemOf(flags: readonly string[], dash: string): string | undefined;
+  /** Returns the exit status. */
+  run(flags: readonly string[]): number;
+}
