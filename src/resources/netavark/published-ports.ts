@@ -26,7 +26,7 @@ import { createElement, delElement, type Element, getElement, type NftSet } from
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { type Protocol, protocolNumbers } from "../../interop/iptables/rule.ts";
 import { formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import { ownerComment, ownerIn, ownerText } from "../packets/shared/owner-comment.ts";
+import { ownerComment, ownerText } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
 import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
 import { isSame, writeRule } from "./shared/nft-table.ts";
@@ -106,13 +106,13 @@ export function runText(first: number, range: number): string {
   return range === 1 ? `${first}` : `${first}-${first + range - 1}`;
 }
 
-/** A port that another container of the network has; `holder` where the ledger of its attachment may be asked. */
+/** A port that another container of the network has. */
 export class PortTaken extends CniError {
-  constructor(port: string, found: Element, readonly holder: Owner | undefined) {
-    const { comment, data } = found, address = formatAddress(data!.subarray(0, -4));
+  constructor(port: string, { data }: Element, readonly holder: Owner) {
+    const { containerId, ifName, network } = holder, address = formatAddress(data!.subarray(0, -4));
     super(
       INTERNAL,
-      `host port ${port} is taken by ${ownerText(comment)}`,
+      `host port ${port} is taken by container ${containerId}, interface ${ifName} of network ${network}`,
       `it leads to ${address}; its teardown frees it`,
     );
   }
@@ -124,11 +124,14 @@ export class PortTaken extends CniError {
  */
 function planMaking(spec: PublishedPortsSpec, host: Host): NftMessage[] {
   const owner = ownerComment(spec), messages: NftMessage[] = [], socket = host.netfilter;
+  let holders: Map<string, Owner> | undefined;
   for (const { set, element, port } of elementsOf(spec, owner)) {
     const found = getElement(socket, set, element.key);
     if (found !== undefined) {
-      if (found.comment !== owner && isRecorded(found, spec, host)) {
-        throw new PortTaken(port, found, ownerIn(found.comment, spec.network));
+      if (found.comment !== owner) {
+        holders ??= recordedHolders(spec, host);
+        const holder = holders.get(found.comment);
+        if (holder !== undefined) throw new PortTaken(port, found, holder);
       }
       messages.push(delElement(set, element.key));
     }
@@ -144,9 +147,10 @@ function planMaking(spec: PublishedPortsSpec, host: Host): NftMessage[] {
   return messages;
 }
 
-function isRecorded({ comment }: Element, spec: PublishedPortsSpec, host: Host): boolean {
+/** By the comment of their elements, which can be cut off. */
+function recordedHolders(spec: PublishedPortsSpec, host: Host): Map<string, Owner> {
   const others = host.recordedByOthers(publishedPortsKind.kind, spec) as PublishedPortsSpec[];
-  return others.some((other) => ownerComment(other) === comment);
+  return new Map(others.map((other) => [ownerComment(other), other]));
 }
 
 function planRemoval(socket: NetlinkSocket, spec: PublishedPortsSpec, isRestated: boolean): NftMessage[] {

@@ -191,9 +191,11 @@ test("gc waits while a setup or teardown runs; the next setup takes away a ledge
 test("a port stays with its container while that lives, and goes to the next when it is gone", async () => {
   await using machine = await openMachine();
   const [one, two] = [await machine.container(), await machine.container()];
-  const [first, second] = [1, 2].map((number) =>
-    containerIn([{ network: bridgeNetwork(8) }], number, [published(8080, 80)])
-  );
+  const [first, second] = [1, 2].map((number) => ({
+    ...containerIn([{ network: bridgeNetwork(8) }], number, [published(8080, 80)]),
+    // Comments in nftables are shorter.
+    container_id: `${number}`.repeat(128),
+  }));
   const leadsTo = async () => (await machine.sh("nft list table inet netavark")).match(/8080 .*?: (\S+ \. 80)/)?.[1];
   expect(await attach(machine, "setup", one, first!)).toMatchObject({ code: 0 });
   await machine.sh(`ip -n ${two.name} link set lo up`);
@@ -206,7 +208,7 @@ test("a port stays with its container while that lives, and goes to the next whe
   expect(await leftSince(before, machine)).toEqual([]);
   // More ledgers than a setup looks at.
   await machine.sh(
-    "mkdir -p /run/patchbay/many; cd /run/patchbay/many; touch $(seq -f '%g@eth0@netavark-bridge' 2000)",
+    "mkdir -p /run/patchbay/many; cd /run/patchbay/many; for n in $(seq 2000); do echo >$n@eth0@netavark-bridge; done",
   );
   await remove(machine, one);
   expect(await attach(machine, "setup", two, second!)).toMatchObject({ code: 0 });

@@ -50,8 +50,7 @@ function attachOverStale(all: Attaching[], netnsPath: string): Record<string, St
   try {
     return attachAll(all, netnsPath);
   } catch (error) {
-    const holder = error instanceof PortTaken ? error.holder : undefined;
-    if (holder === undefined || !removeStaleAttachment(holder)) throw error;
+    if (!(error instanceof PortTaken && removeStaleAttachment(error.holder))) throw error;
     return attachOverStale(all, netnsPath);
   }
 }
