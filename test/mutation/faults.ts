@@ -3626,10 +3626,17 @@ const netavarkDrivers: Fault[] = [
   },
   {
     file: "src/frontends/netavark/firewall/reload.ts",
-    find: ".slice(-1).map(",
-    replace: ".slice(0, 1).map(",
+    find: "entries.findLast(",
+    replace: "entries.find(",
     tests: ["test/frontends/netavark/firewall/reload.test.ts"],
     named: "attached again",
+  },
+  {
+    file: "src/frontends/netavark/firewall/reload.ts",
+    find: "last === undefined || last.givenUp",
+    replace: "last === undefined",
+    tests: ["test/frontends/netavark/firewall/reload.test.ts"],
+    named: "whose teardown was killed",
   },
   {
     file: "src/frontends/netavark/firewall/reload.ts",

@@ -42,19 +42,29 @@ export function reloadFirewall(directory: string): void {
   throwJoined(failures);
 }
 
-/** The ledgers of containers that were attached with this directory, by whatever path. */
+/**
+ * The ledgers of containers that were attached with this directory, by whatever path. A port goes to the first that wants
+ * it, so those come last whose setup did not come to its end.
+ */
 function ledgersOf(directory: string): LedgerRecord[] {
   const id = idAt(directory);
-  return listAllLedgers().filter(({ header }) => {
+  const ledgers = listAllLedgers().filter(({ header }) => {
     if (header.plugin !== netavarkBridge.name) return false;
     const own = netavarkBridge.lockedDirectory!(JSON.parse(header.stdin));
     return own !== undefined && idAt(own) === id;
   });
+  return [true, false].flatMap((isFinished) =>
+    ledgers.filter(({ adds }) => (adds.at(-1)!.answer !== undefined) === isFinished)
+  );
 }
 
-/** The last specification of the kind, or none: a container may have been attached again without a teardown. */
+/**
+ * The last specification of the kind, or none: a container may have been attached again without a teardown, or a teardown
+ * may have begun.
+ */
 function lastOf({ entries }: LedgerRecord, kind: string): unknown[] {
-  return entries.filter((entry) => entry.kind === kind).slice(-1).map(({ spec }) => spec);
+  const last = entries.findLast((entry) => entry.kind === kind);
+  return last === undefined || last.givenUp ? [] : [last.spec];
 }
 
 function withoutLedgers(directory: string, ledgers: readonly LedgerRecord[]): State {

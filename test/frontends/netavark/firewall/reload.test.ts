@@ -58,6 +58,29 @@ test("containers of netavark's, without a ledger; a file that cannot be read lea
   expect(withoutOwner(await rules(machine))).toEqual(withoutOwner(before));
 });
 
+test.each([
+  ["whose teardown was killed", `printf '%s\\n' '{"givenUp":"published-ports"}' >>`, 0],
+  ["whose setup was killed", `sed -i '/^{"answer"/d'`, 1],
+])("a port stays with the container that runs, in spite of one %s", async (_, kill, code) => {
+  await using machine = await openMachine();
+  const [killed, runs] = [1, 2].map((number) =>
+    containerIn([{ network: bridgeNetwork(8) }], number, [published(8080, 80), published(9000 + number, 80)])
+  );
+  const place = await machine.container(), ledger = `/run/patchbay/net8/${killed!.container_id}@eth0@netavark-bridge`;
+  await attach(machine, "setup", place, killed!);
+  await machine.sh(`cp '${ledger}' /run/ledger`);
+  await attach(machine, "teardown", place, killed!);
+  expect(await attach(machine, "setup", await machine.container(), runs!)).toMatchObject({ code: 0, stderr: "" });
+  await machine.sh(`cp /run/ledger '${ledger}'; ${kill} '${ledger}'`);
+  for (const damage of ["true", "nft flush ruleset"]) {
+    await machine.sh(damage);
+    expect(await reload(machine)).toMatchObject({ code });
+    expect((await machine.sh("nft list table inet netavark")).match(/8080 .*?: (\S+ \. 80)/)?.[1]).toBe(
+      "10.88.0.12 . 80",
+    );
+  }
+});
+
 test("of a container that was attached again without a teardown, what the last setup made", async () => {
   await using machine = await openMachine();
   const network = bridgeNetwork(8);
