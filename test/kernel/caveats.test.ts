@@ -60,6 +60,10 @@ test("nftables cannot allow what another chain drops: nothing is forwarded, and 
     [["jump g", established], true],
     [["iifname br1 jump g", established], false],
     [["accept"], true],
+    [["iifname br0 drop", "accept"], false],
+    [["ip saddr 10.9.0.0/24 reject", "accept"], false],
+    [["iifname br0 return", "accept"], false],
+    [["iifname br1 drop", "accept"], true],
   ];
   for (const [rules, isAccepted] of rows) {
     const lines = ["f", "g"].map((chain) => `flush chain inet other ${chain}`);

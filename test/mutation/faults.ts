@@ -993,7 +993,7 @@ const resources: Fault[] = [
   },
   {
     file: "src/resources/packets/firewall/accepted-elsewhere.ts",
-    find: "if (!holds(conditions, matches)) return false;",
+    find: "if (!holds(conditions, matches)) continue;",
     replace: "",
     tests: ["test/kernel/caveats.test.ts"],
     named: "another chain drops",

@@ -2,7 +2,7 @@
  * Whether a chain of others accepts what containers send, as far as its rules say so plainly: by the link that it comes by, by
  * a subnet that it comes from, or for everybody. Answers are not looked at: whoever accepts them has many ways to say it.
  */
-import { accept, jumpTarget } from "../../../ffi/netlink/nftables/action.ts";
+import { accept, backToCaller, drop, jumpTarget } from "../../../ffi/netlink/nftables/action.ts";
 import { equals } from "../../../ffi/netlink/nftables/compare.ts";
 import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expression.ts";
 import { from, inputLink, ofFamily } from "../../../ffi/netlink/nftables/packet-match.ts";
@@ -32,12 +32,15 @@ export function acceptsFrom({ link, subnets }: Senders, chain: Chain, socket: Ne
 function acceptsIn(name: string, rules: readonly FoundRule[], matches: Expression[][], asked: Set<string>): boolean {
   if (asked.has(name)) return false;
   asked.add(name);
-  return rules.filter(({ chain }) => chain === name).some(({ expressions }) => {
+  for (const { expressions } of rules.filter(({ chain }) => chain === name)) {
     const conditions = expressions.filter(({ name }) => name !== "counter"), verdict = conditions.splice(-1);
-    if (!holds(conditions, matches)) return false;
+    if (!holds(conditions, matches)) continue;
+    if (isSameRule([accept], verdict)) return true;
+    if ([drop, backToCaller].some((end) => isSameRule([end], verdict)) || verdict[0]?.name === "reject") return false;
     const target = jumpTarget(verdict);
-    return target === undefined ? isSameRule([accept], verdict) : acceptsIn(target, rules, matches, asked);
-  });
+    if (target !== undefined && acceptsIn(target, rules, matches, asked)) return true;
+  }
+  return false;
 }
 
 function holds(conditions: readonly FoundExpression[], matches: readonly Expression[][]): boolean {
