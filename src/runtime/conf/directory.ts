@@ -37,9 +37,12 @@ export function listNetworkFiles(directory: string): NetworkFile[] {
   return files;
 }
 
-/** Nobody reads them, and a person may think so. Files of other names, as editors' copies, may stand beside. */
+/**
+ * Nobody reads them, and a person may think so. Files of other names, as editors' copies, may stand beside; who sets one
+ * aside adds a sign or a digit.
+ */
 export function misnamedFiles(directory: string): { path: string; meant: string }[] {
-  return listDirectory(directory).filter((name) => !name.startsWith(".") && !name.endsWith("~")).flatMap((name) => {
+  return listDirectory(directory).filter((name) => /^[^.].*[a-z]$/i.test(name)).flatMap((name) => {
     const ending = name.slice(Math.max(name.lastIndexOf("."), 0)), path = `${directory}/${name}`;
     if (NETWORK_ENDINGS.includes(ending)) return [];
     const meant = NETWORK_ENDINGS.find((each) => editDistance(ending.toLowerCase(), each) <= 1);

@@ -163,7 +163,7 @@ describe("networks", () => {
       "62.CNF": ".conf",
       "63.jsn": ".json",
     };
-    const others = ["x.json.bak", "x.conf~", "x.conf.off", "README", ".x.con"];
+    const others = ["x.json.bak", "x.conf~", "x.conf-", "#x.conf#", "x.conf1", "x.conf.off", "README", ".x.con"];
     const files = Object.fromEntries([...Object.keys(misnamed), ...others].map((file) => [file, network]));
     const remarks = () =>
       Object.entries(misnamed)
