@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { commandsOn } from "../../support/commands.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
 import { ping } from "../../support/traffic.ts";
 
 let machine: Machine;
@@ -126,6 +127,31 @@ test("check of a network goes on past what it cannot look at, and says when noth
     stderr: expect.stringContaining("--ifname is for one CONTAINER, and none is named"),
   });
   for (const { name } of [gone, other]) await must("del", "some", name);
+});
+
+test("check of a network says nothing of an attachment that is deleted while it waits", async () => {
+  configure("slow", [{ type: "loopback" }, { type: "wait" }]);
+  await machine.sh(
+    `mkdir /run/slow; cd /run/slow; ln -s ${PATCHBAY} loopback; mkfifo begun end; cat >wait; chmod 755 wait`,
+    {
+      stdin: `#!/bin/sh
+if [ $CNI_COMMAND = DEL ]; then echo >/run/slow/begun; read _ </run/slow/end; fi
+[ $CNI_COMMAND != ADD ] || jq .prevResult
+`,
+    },
+  );
+  await machine.container("slow");
+  const run = (
+    ...args: string[]
+  ) => ["env", "CNI_PATH=/run/slow", `NETCONFPATH=${directory}`, PATCHBAY, ...args, "-i", "lo"];
+  expect(await machine.run(run("add", "slow", "slow"))).toMatchObject({ code: 0 });
+  const deletion = machine.run(run("del", "slow", "slow"));
+  await machine.sh("read _ </run/slow/begun");
+  const check = machine.start(run("check", "slow").slice(0, -2)), stderr = check.stderr.getReader();
+  expect(new TextDecoder().decode((await stderr.read()).value)).toContain("waiting for another operation");
+  await machine.sh("echo >/run/slow/end");
+  expect(await deletion).toMatchObject({ code: 0 });
+  expect([await check.exited, (await stderr.read()).done]).toEqual([0, true]);
 });
 
 describe("what repair advises where it cannot mend", () => {

@@ -62,11 +62,16 @@ export const checkCommand: Command = {
 function checkAll(given: Given, network: string): number {
   const ofOne = ["ifname", "container-id"].find((option) => given.has(option));
   if (ofOne !== undefined) throw new UsageError(`--${ofOne} is for one CONTAINER, and none is named`);
-  const check = checkerOf(given, network), all = attachmentsToNetwork(runtimeOf(given), network);
+  const listed = () => attachmentsToNetwork(runtimeOf(given), network);
+  const check = checkerOf(given, network), all = listed();
   if (all.length === 0) throw new Error(nothingAttached(network, [], [network]));
-  const checked = all.map((one) => check(one));
-  if (given.has("json")) printJson(checked.map((one) => inJson(network, one)));
-  return Math.max(...checked.map((one) => report(given, network, one)));
+  const checked = all.map((one) => check(one)), still = checked.every(isRight) ? all : listed();
+  const isAttached = ({ request: { containerId, ifName } }: Checked) =>
+    still.some((one) => one.containerId === containerId && one.ifName === ifName);
+  // Of one that somebody has deleted meanwhile there is nothing to tell.
+  const told = checked.filter((one) => isRight(one) || isAttached(one));
+  if (given.has("json")) printJson(told.map((one) => inJson(network, one)));
+  return Math.max(0, ...told.map((one) => report(given, network, one)));
 }
 
 function checkerOf(given: Given, name: string): (request: AttachmentRequest, unknown?: string) => Checked {
@@ -96,9 +101,14 @@ function inJson(network: string, { request: { containerId, ifName, netnsPath }, 
   return { network, containerId, ifName, netnsPath, problems };
 }
 
-function report(given: Given, network: string, { request, found, failure }: Checked): number {
-  if (failure === undefined && found.length === 0) return 0;
-  const { containerId, ifName } = request, attachment = operandsOf({ network, containerId, ifName });
+function isRight({ found, failure }: Checked): boolean {
+  return failure === undefined && found.length === 0;
+}
+
+function report(given: Given, network: string, checked: Checked): number {
+  if (isRight(checked)) return 0;
+  const { request: { containerId, ifName }, found, failure } = checked;
+  const attachment = operandsOf({ network, containerId, ifName });
   const count = found.reduce((sum, { lines }) => sum + lines.length, 0), why = errorText(failure);
   const head = failure === undefined
     ? `${attachment} is not as it was made: ${counted(count, "difference")}`
