@@ -211,6 +211,12 @@ const rows: Row[] = [
     })],
     message: "network is unreachable",
   },
+  {
+    plugins: [bridge({
+      ipam: { ...ipam, routes: [{ dst: "10.9.0.0/16", gw: "0.0.0.0" }, { dst: "10.5.0.0/16", gw: "10.9.0.1" }] },
+    })],
+    message: "network is unreachable",
+  },
   ...["bridge", "ptp"].map((type): Row => ({
     plugins: [{ type, ipam: { ...ipam, routes: [{ dst: "0.0.0.0/0" }, { dst: "0.0.0.0/0", gw: "10.1.0.1" }] } }],
     message: "failed to add route '0.0.0.0/0 via 10.1.0.1 dev eth0': file exists",

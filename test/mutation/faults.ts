@@ -1007,7 +1007,7 @@ const resources: Fault[] = [
   },
   {
     file: "src/resources/address/addressing/refused.ts",
-    find: "if (route.gateway === undefined) reached.push(route.dst);",
+    find: "if (reachesNeighbours(route)) reached.push(route.dst);",
     replace: "reached.push(route.dst);",
     tests: ["test/kernel/plan.test.ts"],
     named: "unreachable|no route",

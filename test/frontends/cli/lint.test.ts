@@ -198,7 +198,10 @@ describe("what is found", () => {
       ],
     ],
     ...[
-      { type: "bridge", routes: [{ dst: "10.2.0.1/32", gw: "0.0.0.0" }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }] },
+      {
+        type: "bridge",
+        routes: [{ dst: "10.2.0.1/32", gw: "0.0.0.0", scope: 253 }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }],
+      },
       { type: "bridge", routes: [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }], capabilities: { ipRanges: true } },
       { type: "host-device", routes: [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }], device: "e", useInterfaceNetwork: true },
     ].map(({ routes, ...plugin }): [unknown, string[]] => [{ ...plugin, ipam: { ...leased, routes } }, []]),

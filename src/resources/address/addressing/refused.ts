@@ -1,6 +1,7 @@
 /** What the kernel refuses of addresses and routes, found without a link: for `patchbay plan`. */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { describeRoute, type KernelRoute } from "../../../ffi/netlink/route/route.ts";
+import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import {
   contains,
   formatAddress,
@@ -44,9 +45,14 @@ export function refusedRoutes(routes: readonly KernelRoute[], addresses: readonl
   for (const route of routes) {
     const reason = whyRefused(route, reached, seen);
     if (reason !== undefined) refused.push({ route, reason });
-    if (route.gateway === undefined) reached.push(route.dst);
+    if (reachesNeighbours(route)) reached.push(route.dst);
   }
   return refused;
+}
+
+/** Whether its destinations may be gateways of later routes. IPv4 wants it said by the scope. */
+function reachesNeighbours({ dst, gateway, scope = RT_SCOPE_UNIVERSE }: KernelRoute): boolean {
+  return gateway === undefined && (dst.bytes.length === 16 || scope >= RT_SCOPE_LINK);
 }
 
 function whyRefused(route: KernelRoute, reached: readonly Prefix[], seen: Set<string>): string | undefined {

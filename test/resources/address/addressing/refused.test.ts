@@ -31,14 +31,16 @@ interface Told {
   dst: string;
   gw?: string;
   priority?: number;
+  scope?: number;
 }
 
 function routed(routes: Told[], addresses = ["10.1.0.2/24", "fd00::2/64"]): string {
-  const all = routes.map(({ dst, gw, priority }): KernelRoute => ({
+  const all = routes.map(({ dst, gw, priority, scope }): KernelRoute => ({
     dst: parsePrefix(dst)!,
     oif: 0,
     gateway: gw === undefined ? undefined : parseAddress(gw),
     priority,
+    scope,
   }));
   return said(() => refuseRoutes("eth0", all, addresses.map((text) => parsePrefix(text)!)));
 }
@@ -53,9 +55,14 @@ test.each<[Told[], string]>([
   [[{ dst: "0.0.0.0/0", gw: "10.2.0.1" }], `${ROUTE}0.0.0.0/0 via 10.2.0.1 dev eth0': network is unreachable`],
   [[{ dst: "::/0", gw: "fd01::1" }], `${ROUTE}::/0 via fd01::1 dev eth0': no route to host`],
   [[{ dst: "::/0", gw: "fe80::1" }], ""],
-  [[{ dst: "10.2.0.1/32" }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }], ""],
+  [[{ dst: "10.2.0.1/32", scope: 253 }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }], ""],
   [
-    [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }, { dst: "10.2.0.1/32" }],
+    [{ dst: "10.2.0.1/32" }, { dst: "0.0.0.0/0", gw: "10.2.0.1" }],
+    `${ROUTE}0.0.0.0/0 via 10.2.0.1 dev eth0': network is unreachable`,
+  ],
+  [[{ dst: "fd01::1/128" }, { dst: "::/0", gw: "fd01::1" }], ""],
+  [
+    [{ dst: "0.0.0.0/0", gw: "10.2.0.1" }, { dst: "10.2.0.1/32", scope: 253 }],
     `${ROUTE}0.0.0.0/0 via 10.2.0.1 dev eth0': network is unreachable`,
   ],
   // By a gateway no other gateway is reached.
