@@ -186,27 +186,27 @@ test("no other file of the sources executes one that it finds by a path", () => 
   expect(uses(/\brunTrusted\(/)).toEqual([
     "conformance/trial.ts",
     "engine/delegation/foreign-plugin.ts",
-    "process/trusted-executable.ts",
-    "interop/iptables/legacy-table.ts",
     "frontends/netavark/run-foreign-driver.ts",
+    "install/units.ts",
+    "interop/iptables/legacy-table.ts",
+    "process/trusted-executable.ts",
     "resources/link/tap/selinux-tap.ts",
     "resources/netavark/aardvark-names/daemon.ts",
-    "install/units.ts",
   ]);
   // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (frontends/resident/own-file.ts,
   // install/program-of-host.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
     "conformance/alone.ts",
-    "services/daemon/daemon.ts",
     "ffi/reaper.ts",
-    "process/run-program.ts",
     "ffi/spawn.ts",
-    "process/trusted-executable.ts",
     "frontends/resident/lease-service.ts",
     "frontends/resident/own-file.ts",
     "frontends/resident/serve.ts",
     "frontends/resident/workers.ts",
     "install/program-of-host.ts",
+    "process/run-program.ts",
+    "process/trusted-executable.ts",
+    "services/daemon/daemon.ts",
   ]);
   expect(uses(/\bBun\.spawn(Sync)?\(|"node:child_process"/)).toEqual([]);
 });

@@ -3048,14 +3048,14 @@ const commandLine: Fault[] = [
     named: "names only the container",
   },
   {
-    file: "src/install/dhcp-units.ts",
+    file: "src/services/dhcp/as-service.ts",
     find: "KeyringMode=private",
     replace: "KeyringMode=private\nPrivateTmp=yes",
     tests: ["test/services/dhcp/plugin/confined.test.ts"],
     named: "below /tmp",
   },
   {
-    file: "src/install/dhcp-units.ts",
+    file: "src/services/dhcp/as-service.ts",
     find: "ProtectSystem=strict",
     replace: "ProtectSystem=no",
     tests: ["test/services/dhcp/plugin/confined.test.ts"],
