@@ -2,7 +2,7 @@
  * Loops and calls that could go on for ever. Each file that has some says here how many, and what ends them or why nothing
  * should: a call that never ends keeps a container from starting or going, and every lock that it holds from others.
  *
- * Loops with a condition are not found. Waiting with a limit is in src/ffi: lock.ts, poll.ts, run-program.ts, other-process.ts.
+ * Loops with a condition are not found. Waiting with a limit: src/ffi/poll.ts; lock.ts, patience.ts and run-program.ts in src/process.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
