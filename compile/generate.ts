@@ -1,9 +1,12 @@
 /**
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
- * tables of docs/plugins/ that option-pages.ts makes of them, and the picture of the rooms in ARCHITECTURE.md.
+ * tables of docs/plugins/ that option-pages.ts makes of them, the picture of the rooms in ARCHITECTURE.md, and the list of
+ * demands in docs/conformance.md.
  */
 import { join, resolve } from "node:path";
+import { demands } from "../src/conformance/demands/table.ts";
 import { Refused } from "./arguments.mjs";
+import { withDemands } from "./demand-list.ts";
 import type { JsonSchema } from "./json-schemas.ts";
 import { optionPages } from "./option-pages.ts";
 import { picture } from "./structure/rooms.ts";
@@ -13,7 +16,7 @@ import { generate } from "./validators.ts";
 const root = resolve(import.meta.dir, "..");
 /** The schemas that are no plugin's. */
 const DOCUMENTS = ["result", "network-config", "network-config-list"];
-const PAGE = "ARCHITECTURE.md";
+const PAGE = "ARCHITECTURE.md", DEMANDS = "docs/conformance.md";
 /** The block that `picture` replaces. */
 const ROOMS = /^```\nmain\.ts [^]*?^```$/m;
 
@@ -25,6 +28,7 @@ export async function outdated(): Promise<Map<string, string>> {
     throw new Refused(`${PAGE} has no block that begins with main.ts, for the picture of the rooms`);
   }
   files.set(PAGE, page.replace(ROOMS, () => picture()));
+  files.set(DEMANDS, withDemands(await Bun.file(join(root, DEMANDS)).text(), demands));
   const stale = new Map<string, string>();
   for (const [path, text] of files) {
     const file = Bun.file(join(root, path));
@@ -48,7 +52,7 @@ export const tool = defineTool({
   name: "generate",
   about:
     "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the tables of docs/plugins/, from the\n" +
-    `schemas, and the picture of the rooms in ${PAGE}.`,
+    `schemas, the picture of the rooms in ${PAGE}, and the list of demands in ${DEMANDS}.`,
   options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
   needs: "packages",
   begin: ({ values: { check } }) => async () => {

@@ -1,23 +1,31 @@
-/** The tables of docs/conformance.md. */
+/** What docs/conformance.md says of Debian's plugins. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/conformance.md"), "utf8");
+const HEADING = "\n## What Debian's Go plugins do not meet\n";
 
-/** The cells of the rows below a heading. */
-export function rowsBelow(heading: string): string[][] {
-  const start = page.indexOf(`\n## ${heading}\n`);
-  if (start < 0) throw new Error(`docs/conformance.md has no heading ${heading}`);
-  const section = page.slice(start + 1).split("\n## ")[0]!;
-  return [...section.matchAll(/^\| (?!-)(.*) \|$/gm)].map(([, row]) => row!.split("|").map((cell) => cell.trim()))
-    .filter(([first]) => first!.startsWith("`"));
+export interface KnownFailure {
+  demand: string;
+  /** Undefined: of every plugin. */
+  plugins: string[] | undefined;
+  reason: string;
 }
 
-const codes = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
+/** In the order of the page. An item of its list: the demand, plugins, and why. */
+export function everyKnownFailure(): KnownFailure[] {
+  const section = page.split(HEADING)[1];
+  if (section === undefined) throw new Error(`docs/conformance.md has no heading ${HEADING.trim()}`);
+  const list = section.split(/\n##/)[0]!.replace(/\n {2}/g, " ");
+  return [...list.matchAll(/^- `([\w-]+)`: (every plugin|`[\w-]+`(?:, `[\w-]+`)*)\. (.*)$/gm)]
+    .map(([, demand, plugins, reason]) => ({
+      demand: demand!,
+      plugins: plugins === "every plugin" ? undefined : [...plugins!.matchAll(/[\w-]+/g)].map(([name]) => name),
+      reason: reason!,
+    }));
+}
 
-/** What Debian's build of a plugin does not meet, in the order in which it is asked. */
+/** What Debian's build of a plugin does not meet. */
 export function knownFailures(plugin: string): string[] {
-  return rowsBelow("What Debian's Go plugins do not meet")
-    .filter(([, plugins]) => plugins === "every plugin" || codes(plugins!).includes(plugin))
-    .map(([demand]) => codes(demand!)[0]!);
+  return everyKnownFailure().filter(({ plugins }) => plugins?.includes(plugin) ?? true).map(({ demand }) => demand);
 }
