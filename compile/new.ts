@@ -140,7 +140,7 @@ async function make(wanted: Wanted): Promise<number> {
 function leftToDo({ name, kind, theme }: Wanted): string {
   const resource = [
     `src/resources/${theme}/${name}.ts: the specification, and how it is made, compared and removed`,
-    `docs/kernel-objects.md: a row; test/resources/${theme}/: a test`,
+    `docs/kernel-objects.md: an item; test/resources/${theme}/: a test`,
     "test/kernel/altered.test.ts: what CHECK says when it is altered; test/release/upgrade.test.ts: its name in UNRECORDED",
   ];
   const plugin = [

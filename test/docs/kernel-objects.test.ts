@@ -18,7 +18,7 @@ test("the nftables tables, with their families", () => {
   expect(names.length).toBeGreaterThan(4);
   expect(namesIn(page, /\bpatchbay_[a-z]\w*/g)).toEqual(names);
   const shownInSources = namesIn(sources, /\btable (\w+ patchbay_\w+) \{/g);
-  expect(namesIn(page, /^\| `(\w+ patchbay_\w+)`/gm)).toEqual(shownInSources);
+  expect(namesIn(page, /^- `(\w+ patchbay_\w+)`/gm)).toEqual(shownInSources);
   expect(shownInSources.map((name) => name.split(" ")[1]!).sort()).toEqual(names);
   for (const name of shownInSources) expect(page).toContain(`\`nft list table ${name}\``);
 });
@@ -32,6 +32,6 @@ test("the chains of iptables", () => {
 });
 
 test("the kinds of resources", () => {
-  const table = page.split("## Every kind of resource")[1]!.split("\n## ")[0]!;
-  expect(namesIn(table, /^\| `([\w-]+)`/gm)).toEqual([...kindNames].sort());
+  const section = page.split("## Every kind of resource")[1]!.split("\n## ")[0]!;
+  expect(namesIn(section, /^- `([\w-]+)`/gm)).toEqual([...kindNames].sort());
 });
