@@ -95,6 +95,9 @@ const networksApart = [
   row(portApart, "yes", "no", "no"),
 ];
 
+/** The page has them once, for all tables that have all of them. */
+export const commonRows = [...networksApart, ...always];
+
 /** Values of `ingressPolicy`. */
 export const policies = ["open", "same-bridge", "isolated"] as const;
 
