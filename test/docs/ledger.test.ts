@@ -33,7 +33,7 @@ test("the ledgers on the page are what the command on the page leaves", async ()
 
 test("every line of the ledger of bridge is explained", () => {
   const kinds = ledgers[0]!.trim().split("\n").map((line) => JSON.parse(line).kind).filter((kind) => kind);
-  expect(kinds.filter((kind) => !page.includes(`\n| \`${kind}\``))).toEqual([]);
+  expect(kinds.filter((kind) => !page.includes(`\n- \`${kind}\``))).toEqual([]);
   expect(kinds.filter((kind) => !kindNames.includes(kind))).toEqual([]);
 });
 
