@@ -1,6 +1,7 @@
 /**
- * Every change of one line that a mistake could be: conditions, returns, calls left out, constants, order. It reads the
- * sources as `npm run format` leaves them: operators stand between spaces, a statement begins its line.
+ * Every change of one line that a mistake could be: conditions and their sides, guards and calls left out, returns,
+ * constants, order. It reads the sources as `npm run format` leaves them: operators stand between spaces, a statement
+ * begins its line.
  */
 export interface Mutation {
   /** From 1. */
@@ -29,6 +30,10 @@ const operators: Record<string, string> = {
   "-": "+",
 };
 
+const BRACKETS = /\((?:[^()\n]|\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))*\)/.source;
+/** One side of `&&` or `||`. */
+const OPERAND = `(?:${BRACKETS}|\\[[^[\\]\\n]*\\]|\\?\\.|&(?!&)|(?! =>? )[^()[\\]&|?:;,\\n])+?`;
+
 const rules: readonly Rule[] = [
   { pattern: / (===|!==|<=?|>=?|&&|\|\||-|\+) /g, change: ([, operator]) => ` ${operators[operator!]} ` },
   // Not behind what is asserted to be there.
@@ -36,6 +41,10 @@ const rules: readonly Rule[] = [
   { pattern: / \? ([^?:;]+) : ([^?:;,)]+)(?=[;,)]|$)/gm, change: ([, one, other]) => ` ? ${other} : ${one}` },
   { pattern: /\breturn [^;]+;$/gm, change: () => "return undefined;" },
   { pattern: /^( *)(?!return\b|throw\b|const\b|let\b|if\b|for\b|super\b)[\w.#!?]+\(.*\);$/gm, change: leftOut },
+  { pattern: new RegExp(`^( *)if ${BRACKETS} .*;$`, "gm"), change: leftOut },
+  { pattern: new RegExp(`(?<=^ *)if ${BRACKETS} (?=.*;$)`, "gm"), change: () => "" },
+  { pattern: new RegExp(`(?<=return |\\(|, | (?:=>?|[?:]) )${OPERAND} (?:&&|\\|\\|) `, "g"), change: () => "" },
+  { pattern: new RegExp(` (?:&&|\\|\\|) ${OPERAND}(?= (?:&&|\\|\\||[?:]) |[;,)\\]])`, "g"), change: () => "" },
   { pattern: /(?<![\w.#])\d+(?![\w.])/g, change: ([number]) => String(Number(number) + 1) },
   { pattern: /\b(true|false)\b/g, change: ([value]) => value === "true" ? "false" : "true" },
 ];
