@@ -1,5 +1,5 @@
 /**
- * `npm run test:faults-seeded`: shows that the tests notice faults. Puts each fault of faults.ts into a copy of this
+ * `npm run test:faults-seeded`: shows that the tests notice faults. Puts each fault of faults.txt into a copy of this
  * checkout, one at a time, builds it, and runs the tests listed for it. One of them must fail, and must pass on the
  * unchanged code. Ends with the line `N passed, N failed`.
  *

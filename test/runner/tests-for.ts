@@ -7,13 +7,16 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { roomOf, rooms } from "../../compile/structure/rooms.ts";
-import { type Fault, faults } from "../mutation/faults.ts";
+import { sources } from "../mutation/faults.ts";
 import { root, testFiles } from "./test-files.ts";
 
 const roomNames = rooms.map(({ name }) => name);
 const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
 
-/** `file` is relative to the root. The nearest come first: those of the file's own faults, then those that import it. */
+/**
+ * `file` is relative to the root. The nearest come first: those that the list has for it, those that import it and are
+ * named as it is, then the others that import it.
+ */
 export function testsFor(file: string): string[] {
   const importers = whoImports(), direct = importers.get(file) ?? [];
   const near = direct.flatMap((one) => importers.get(one) ?? []),
@@ -21,20 +24,21 @@ export function testsFor(file: string): string[] {
   const all = testFiles(), isTest = new Set(all);
   const named = (one: string) => all.filter((test) => isNamedAs(test, stemOf(one)));
   const ofTheme = (one: string) => all.filter((test) => isOfTheme(test, one));
-  const own = listed((fault) => fault.file === file);
+  const own = listed((one) => one === file);
   const found = [
     ...own,
     ...[file, ...direct].filter((one) => isTest.has(one)),
     ...[file, ...direct.filter((one) => one.startsWith("src/plugins/"))].flatMap(named),
-    ...direct.flatMap((one) => listed((fault) => fault.file === one)),
+    ...direct.flatMap((one) => listed((other) => other === one)),
     ...near.filter((one) => isTest.has(one)),
     ...[...whoReaches(near, importers)].filter((one) => isTest.has(one) && one.startsWith(`test/${room}/`)),
   ];
   return [
     ...new Set([
       ...own,
+      ...direct.filter((one) => isNamedAs(one, stemOf(file))),
       ...ofTheme(file),
-      ...found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file)),
+      ...found.length > 0 ? found : listed((one) => dirname(one) === dirname(file)),
       ...whatIsMadeOf(file).flatMap((one) => [...named(one), ...ofTheme(one)]),
       ...all.filter((one) => dirname(one) === folderOfTests(file)),
     ]),
@@ -84,8 +88,8 @@ function isOfTheme(test: string, source: string): boolean {
   return dirname(test) === `test/${folder}`;
 }
 
-function listed(isMeant: (fault: Fault) => boolean): string[] {
-  return faults.filter(isMeant).flatMap(({ tests }) => tests);
+function listed(isMeant: (file: string) => boolean): string[] {
+  return sources.filter(({ file }) => isMeant(file)).flatMap(({ tests }) => tests);
 }
 
 let known: Map<string, string[]> | undefined;
