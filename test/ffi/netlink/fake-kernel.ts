@@ -146,6 +146,13 @@ export function sentAs(kernel: FakeKernel, headerBytes: number): string[] {
   return [`type ${type}, flags 0x${flags.toString(16)}`, words, ...attributesIn(payload.subarray(headerBytes), "")];
 }
 
+/** What `work` sends last to a kernel that does all it is asked, in the same lines. */
+export function sentBy(work: (socket: NetlinkSocket) => void, headerBytes: number): string[] {
+  const kernel = answering(0);
+  work(socketTo(kernel));
+  return sentAs(kernel, headerBytes);
+}
+
 /** The same lines of attributes alone. */
 export function attributesBy(write: Body): string[] {
   const writer = new Writer();

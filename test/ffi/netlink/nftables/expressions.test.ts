@@ -15,7 +15,6 @@ import {
   between,
   compares,
   countsIn,
-  differs,
   equals,
   isInRuleSet,
   isKeyOf,
@@ -62,7 +61,6 @@ const attributes = (
 ) => [name, ...attributesBy((writer) => table.encode(writer, values))];
 
 test("verdicts and constants", () => {
-  expect(attributes(accept)).toEqual(["immediate", "1: 00000000", "2.2.1: 00000001"]);
   expect(attributes(drop)).toEqual(["immediate", "1: 00000000", "2.2.1: 00000000"]);
   expect(attributes(backToCaller)).toEqual(["immediate", "1: 00000000", "2.2.1: fffffffb"]);
   expect(attributes(loaded(Uint8Array.of(1, 2), 3))).toEqual(["immediate", "1: 00000003", "2.1: 0102"]);
@@ -82,7 +80,6 @@ test("translations of addresses and ports", () => {
     "2: 00000002",
     "3: 00000001",
   ]);
-  expect(attributes(destinationNat(4, { withPort: true })).at(-1)).toBe("5: 00000009");
   expect(destinationNatTo(v4, port).map(attributes)).toEqual([
     ["immediate", "1: 00000001", "2.1: 0a580005"],
     ["immediate", "1: 00000002", "2.1: 1f90"],
@@ -96,8 +93,6 @@ test("translations of addresses and ports", () => {
 
 test("comparisons", () => {
   const value = Uint8Array.of(1, 2), one = listed(equals(value));
-  expect(attributes(equals(value))).toEqual(["cmp", "1: 00000001", "2: 00000000", "3.1: 0102"]);
-  expect(attributes(differs(value))).toEqual(["cmp", "1: 00000001", "2: 00000001", "3.1: 0102"]);
   expect(between(value, Uint8Array.of(3, 4)).map(attributes)).toEqual([
     ["cmp", "1: 00000001", "2: 00000005", "3.1: 0102"],
     ["cmp", "1: 00000001", "2: 00000003", "3.1: 0304"],

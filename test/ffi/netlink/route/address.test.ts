@@ -10,17 +10,13 @@ import {
 } from "../../../../src/ffi/netlink/route/address.ts";
 import { RTM_DELADDR, RTM_NEWADDR } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
-import { answering, bodyOf, refusing, sentAs, socketTo } from "../fake-kernel.ts";
+import { answering, bodyOf, refusing, sentAs, sentBy, socketTo } from "../fake-kernel.ts";
 
 const HEADER = 8; // struct ifaddrmsg
 const v4 = parsePrefix("10.1.2.3/24")!, v6 = parsePrefix("fd00::2/64")!;
 const hex6 = "fd000000000000000000000000000002";
 
-function sent(work: (socket: ReturnType<typeof socketTo>) => void): string[] {
-  const kernel = answering(0);
-  work(socketTo(kernel));
-  return sentAs(kernel, HEADER);
-}
+const sent = (work: Parameters<typeof sentBy>[0]) => sentBy(work, HEADER);
 
 test("an address is added with its broadcast address, where its network has one", () => {
   expect(sent((socket) => addAddress(socket, 7, v4))).toEqual([

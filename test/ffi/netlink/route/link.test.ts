@@ -15,20 +15,15 @@ import {
   setLink,
 } from "../../../../src/ffi/netlink/route/link.ts";
 import { decodeLink } from "../../../../src/ffi/netlink/route/link-reading.ts";
-import type { NetlinkSocket } from "../../../../src/ffi/netlink/socket.ts";
 import { RTM_NEWLINK } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
-import { answering, type Body, bodyOf, message, refusing, sentAs, socketTo } from "../fake-kernel.ts";
+import { answering, type Body, bodyOf, message, refusing, sentAs, sentBy, socketTo } from "../fake-kernel.ts";
 
 const HEADER = 16; // struct ifinfomsg
 const NOTHING = "00000000 00000000 00000000 00000000";
 const eth0 = "6574683000";
 const link7 = { index: 7, name: "eth0" };
 
-function sent(work: (socket: NetlinkSocket) => void): string[] {
-  const kernel = answering(0);
-  work(socketTo(kernel));
-  return sentAs(kernel, HEADER);
-}
+const sent = (work: Parameters<typeof sentBy>[0]) => sentBy(work, HEADER);
 
 describe("making", () => {
   test("a link is made with all that is said of it, exclusively", () => {
@@ -55,12 +50,7 @@ describe("making", () => {
       "28: 05000000",
       "18.1: 64756d6d7900",
     ]);
-    expect(sent((socket) => addLink(socket, { ifName: "eth0", kind: ifbKind }))).toEqual([
-      "type 16, flags 0x605",
-      NOTHING,
-      `3: ${eth0}`,
-      "18.1: 69666200",
-    ]);
+    expect(sent((socket) => addLink(socket, { ifName: "eth0", kind: ifbKind }))[1]).toBe(NOTHING);
   });
 
   test("a name that the kernel would fill in is refused", () => {

@@ -97,11 +97,8 @@ test("of a link are the unicast routes of the table that leave by it alone, thos
 test("the image of a new route is one of a person's, without a table", () => {
   const dst = parsePrefix("10.0.0.0/8")!;
   const bytes = imageOf({ dst, oif: 7, gateway: parseAddress("10.1.0.1"), table: 9 });
-  expect(bytes.toHex()).toBe(
-    "02080000" + "00030001" + "00000000" + "080001000a000000" + `08000500${gateway4}` + "0800040007000000",
-  );
   expect(imageOf({ dst, oif: 7, scope: 253 }).toHex()).toStartWith("02080000" + "0003fd01");
-  expect(readImage(bytes, 1000)).toMatchObject({ dst, oif: 7, table: 1000 });
+  expect(readImage(bytes, 1000)).toMatchObject({ dst, oif: 7, gateway: parseAddress("10.1.0.1"), table: 1000 });
 });
 
 test("an image is added behind others to the destination, or deleted, in the table that is named", () => {
