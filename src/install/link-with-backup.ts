@@ -23,7 +23,6 @@ import {
 import { judgeStateDirectory } from "../process/state-file.ts";
 import { printLine } from "../process/output.ts";
 
-/** Older builds kept a file beside the link, with this behind its name. */
 export const BACKUP = ".patchbay-backup";
 
 /**
@@ -69,7 +68,6 @@ export function removeLeftovers(directory: string, names: readonly string[]): vo
 
 /** Does nothing when the link exists, and returns false. The path always leads to the old file or to the target. */
 export function linkWithBackup(path: string, target: string): boolean {
-  moveOlderBackup(path);
   if (linkTarget(path) === target) return false;
   const replaced = identifyEntry(path);
   if (replaced === undefined) {
@@ -87,7 +85,6 @@ export function linkWithBackup(path: string, target: string): boolean {
 /** Does nothing when something else is there by now. */
 export function unlinkAndRestore(path: string, target: string): void {
   if (linkTarget(path) !== target) return;
-  moveOlderBackup(path);
   const isKept = hasBackup(path);
   if (isKept) rename(backupOf(path), path);
   else removeFile(path);
@@ -102,16 +99,7 @@ export function removeBackups(directory: string): void {
 }
 
 export function hasBackup(path: string): boolean {
-  return [backupOf(path), path + BACKUP].some((kept) => identifyEntry(kept) !== undefined);
-}
-
-function moveOlderBackup(path: string): void {
-  const older = path + BACKUP, kept = backupOf(path);
-  if (identifyEntry(older) === undefined) return;
-  if (identifyEntry(kept) !== undefined) {
-    return printLine(`${older} stays: ${BACKUP}/${nameOf(path)} is put back instead`);
-  }
-  inBackups(path, () => rename(older, kept));
+  return identifyEntry(backupOf(path)) !== undefined;
 }
 
 function inBackups(path: string, work: () => void): void {

@@ -51,18 +51,6 @@ test("that a kept file is replaced is said", () => {
   );
 });
 
-test("of what this build and an older one have kept, nothing is lost", () => {
-  mkdirSync(bin);
-  writeFileSync(`${bin}/bridge`, "kept");
-  install();
-  writeFileSync(`${bin}/bridge.patchbay-backup`, "older");
-  const said = `${bin}/bridge.patchbay-backup stays: .patchbay-backup/bridge is put back instead\n`;
-  expect(install().stdout).toContain(said);
-  expect(uninstall().stdout).toContain(said);
-  expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("kept");
-  expect(readFileSync(`${bin}/bridge.patchbay-backup`, "utf8")).toBe("older");
-});
-
 describe.each(["plugins", "--bin", "--podman"])(
   "a directory that is not trusted with what is kept: of %s",
   (which) => {

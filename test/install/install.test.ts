@@ -9,8 +9,6 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  renameSync,
-  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -101,25 +99,6 @@ test("replaced files are kept, reported, and put back", () => {
   expect(statSync(`${bin}/bridge`).mode & 0o7777).toBe(0o755);
   expect(readlinkSync(`${bin}/loopback`)).toBe("/usr/lib/cni/loopback");
 });
-
-test.each([["install", true], ["uninstall", false]])(
-  "what an older build kept beside the links: %s",
-  (_, installsAgain) => {
-    mkdirSync(bin);
-    writeFileSync(`${bin}/bridge`, "go bridge");
-    install();
-    renameSync(`${bin}/.patchbay-backup/bridge`, `${bin}/bridge.patchbay-backup`);
-    rmdirSync(`${bin}/.patchbay-backup`);
-    if (installsAgain) {
-      expect(install()).toMatchObject({ code: 0 });
-      expect(readdirSync(bin)).not.toContain("bridge.patchbay-backup");
-      expect(readFileSync(`${bin}/.patchbay-backup/bridge`, "utf8")).toBe("go bridge");
-    }
-    expect(uninstall().code).toBe(0);
-    expect(readdirSync(bin)).toEqual(["bridge"]);
-    expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("go bridge");
-  },
-);
 
 test("a plugin that an upgrade put over our link is the one that is kept next time", () => {
   mkdirSync(bin);
