@@ -10,7 +10,6 @@ import type { Resource, Retired, Retirement } from "./resource.ts";
 import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
 import type { Pool } from "./shown.ts";
-import type { Owner } from "./owner.ts";
 
 export interface PluginConfig {
   cniVersion: string;
@@ -125,12 +124,6 @@ export interface Placed extends Earlier {
   host: Host | undefined;
 }
 
-/** What a ledger has of a resource. */
-export interface Announced {
-  kind: string;
-  spec: unknown;
-}
-
 /** Where the containers of a network are. */
 export interface Segment {
   /** The host's link that they share; undefined when each has its own. */
@@ -163,11 +156,6 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly missingPrevResult?: string;
   /** Applies the resources of one attachment in order and returns the result. */
   add(at: Attachment<Config>): Result;
-  /**
-   * What this build would announce for an ADD of which an older one announced `entries`. It must not fail for what a
-   * damaged ledger says, because DEL goes by it, too.
-   */
-  asToday?(entries: readonly Announced[], owner: Owner, host: Host): readonly Announced[];
   /** The result that ADD would return now, for plugins whose `add` cannot compute it for `plan`. */
   foresee?(at: Attachment<Config>): Result;
   /** For plugins whose CHECK examines more than resources: one line for each difference. */

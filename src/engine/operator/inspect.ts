@@ -7,7 +7,6 @@ import { withOwnPatience } from "../../process/patience.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import { NEXT_STEP } from "../ledger/newer.ts";
-import { OF_OLDER_BUILD } from "../ledger/older.ts";
 import { HostView, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import {
   answeredEnds,
@@ -176,16 +175,14 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
 }
 
 export function inspectResource(
-  { name, kind, spec, isRestated, isAdded }: KnownResource,
+  { name, kind, spec, isRestated }: KnownResource,
   host: Host,
 ): InspectedResource {
   if (kind === undefined) return unknown(name, name, NEXT_STEP);
   const what = kind.describe(spec);
   try {
-    const found = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
     const differences = [
-      ...found,
-      ...isAdded && found.length > 0 ? [OF_OLDER_BUILD] : [],
+      ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
       ...kind.inTheWay?.(spec, host) ?? [],
       ...idlePorts(kind, spec, host).here,
     ];

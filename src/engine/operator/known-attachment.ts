@@ -21,7 +21,6 @@ import { getLink, listLinks } from "../../ffi/netlink/route/link.ts";
 import { canonicalPrefix, formatPrefix } from "../../net/address.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
 import { newerAdd } from "../ledger/newer.ts";
-import { announcedToday } from "../ledger/older.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import type { AnyKind, HostEnd } from "../../contract/resource.ts";
@@ -67,8 +66,6 @@ export interface KnownResource {
   spec: unknown;
   /** Restated from configuration and result, not read from a ledger. */
   isRestated?: true;
-  /** The ledger of an older build has another in its place, or none. */
-  isAdded?: boolean;
 }
 
 /** Lists the attachments of all containers, or of one. */
@@ -104,7 +101,7 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     if (add === undefined) continue;
     const { plugin, netns } = add.header;
     const host = session.hostOf(opened, invocationOf(add, pluginPath));
-    parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add, host) });
+    parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
   const recorded = parts.flatMap(({ record }) => record!.adds.map(typeOf)),
     chain = cacheCounts ? cached!.plugins : [];
@@ -260,8 +257,8 @@ function linksThere(ifName: string, { route, container }: Opened): Interface[] |
   return [...outside, { name: ifName, mac: inside.mac, sandbox: container!.netnsPath }];
 }
 
-function resourcesOf(add: LedgerAdd, host: Host): KnownResource[] {
-  return announcedToday(add, host).map(({ kind, ...rest }) => ({ name: kind, kind: loadKind(kind), ...rest }));
+function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
+  return entries.map(({ kind, spec }) => ({ name: kind, kind: loadKind(kind), spec }));
 }
 
 /**

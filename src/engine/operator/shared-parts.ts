@@ -1,6 +1,5 @@
 /** What the containers of a network share on the host, which no container's end removes: is it as ADD made it? */
 import { loadKind } from "../../resources/table.ts";
-import { announcedToday } from "../ledger/older.ts";
 import { HostView } from "../ledger/whereabouts.ts";
 import { openSession } from "../run.ts";
 import { whereaboutsOf } from "./inspect.ts";
@@ -18,7 +17,7 @@ export function sharedDifferences(attachments: readonly KnownAttachment[], plugi
       let isInPlace: boolean | undefined;
       for (const add of attachment.ledgers.flatMap(({ adds }) => adds.at(-1) ?? [])) {
         session.withHost({ ...invocationOf(add, pluginPath), netnsPath: "" }, true, (host) => {
-          for (const { kind: name, spec } of announcedToday(add, host)) {
+          for (const { kind: name, spec } of add.entries) {
             const kind = loadKind(name), text = JSON.stringify([name, spec]);
             if (kind?.isSharedOnHost === undefined || seen.has(text)) continue;
             isInPlace ??= whereaboutsOf(attachment, view) === "in place";

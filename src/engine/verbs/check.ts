@@ -14,7 +14,6 @@ import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger } from "../ledger/ledger.ts";
 import { newerAdd, unknownKind } from "../ledger/newer.ts";
-import { announcedToday, OF_OLDER_BUILD } from "../ledger/older.ts";
 import type { Resource } from "../../contract/resource.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
@@ -39,9 +38,9 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
     // The ledger records what the ADD of prevResult made, independent of the current configuration. The addresses and
     // routes of prevResult are verified too. An attachment that others made is compared with the configuration.
     const made = record && prevResult && confirmedAdd(record, prevResult);
-    const recorded = made && announcedToday(made, host).flatMap(({ kind, spec, isAdded }) => {
+    const recorded = made?.entries.flatMap(({ kind, spec }) => {
       const known = loadKind(kind);
-      return known === undefined ? [] : [{ kind: known, spec, isAdded }];
+      return known === undefined ? [] : [{ kind: known, spec }];
     });
     for (const { kind } of (made ?? (record && newerAdd(record)))?.entries ?? []) {
       if (loadKind(kind) === undefined) differences.push(errorText(unknownKind(record!.path, kind)));
@@ -51,15 +50,14 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
       differences.push(...otherLink(prevResult, invocation, host));
     }
     const seen = new Set<string>();
-    const verify = ({ kind, spec }: Resource<unknown>, isRestated: boolean, isAdded = false) => {
+    const verify = ({ kind, spec }: Resource<unknown>, isRestated: boolean) => {
       const key = kind.kind + JSON.stringify(spec);
       if (seen.has(key)) return;
       seen.add(key);
-      const found = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
-      differences.push(...found, ...isAdded && found.length > 0 ? [OF_OLDER_BUILD] : []);
+      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)));
       if (session.options.tellsOperator) differences.push(...kind.inTheWay?.(spec, host) ?? []);
     };
-    recorded?.forEach((one) => verify(one, false, one.isAdded));
+    recorded?.forEach((one) => verify(one, false));
     claims.forEach((one) => verify(one, true));
     if (differences.length > 0) throw new Differences([...new Set(differences)]);
   });

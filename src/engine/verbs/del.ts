@@ -22,7 +22,6 @@ import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/ledger.ts";
 import { unknownKind } from "../ledger/newer.ts";
-import { announcedToday } from "../ledger/older.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
@@ -204,7 +203,7 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, 
     const call = { ...invocation, stdin, cniArgs, document: undefined }, original = host.inCall(call);
     // The path may belong to another container now, with links of the same names.
     const seen = isOtherNamespace(host, netns) ? original.withoutContainer() : original;
-    for (const { kind, spec } of announcedToday(add, seen)) {
+    for (const { kind, spec } of add.entries) {
       const known = loadKind(kind);
       if (known !== undefined) things.push({ kind: known, spec, host: seen, call, isRestated: false });
       else failures.push(unknownKind(record.path, kind));

@@ -7,7 +7,7 @@
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
-import { type Announced, type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { canonicalMac } from "../../../net/mac.ts";
@@ -64,13 +64,6 @@ export default definePlugin<BridgeConf>({
   },
   segment: (conf) => ({ link: linkOf(conf), isRouted: isGateway(conf) }),
   sweeps: ["masquerade", "mac-spoof-check", "port-isolation"],
-  asToday(entries, owner, host) {
-    const isConfined = ({ kind, spec }: Announced) =>
-      kind === "mac-spoof-check" || (kind === "bridge-port" && (spec as { isolated: boolean }).isolated);
-    if (!entries.some(isConfined)) return entries;
-    const { confinedAsToday } = require("./as-today.ts") as typeof import("./as-today.ts");
-    return confinedAsToday(entries, owner, host);
-  },
 });
 
 function add(at: Attachment<BridgeConf>): Result {

@@ -5,12 +5,12 @@
  * or in firewalld, the entries for the addresses. Chains and rules for bridges are shared and stay.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { type Announced, type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
 import { firewall, obstacleTo } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
-import type { FirewallSpec, Ingress } from "../../../resources/packets/firewall/spec.ts";
+import type { Ingress } from "../../../resources/packets/firewall/spec.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { foreseenLink, type GuardedLink, guardedLink, noLink } from "./guarded-link.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
@@ -47,7 +47,6 @@ export default definePlugin<FirewallConf>({
     return firewallCaveats(conf, placed);
   },
   sweeps: ["firewall"],
-  asToday: (entries) => entries.map(withWholePolicy),
 });
 
 function add(at: Attachment<FirewallConf>): Result {
@@ -67,13 +66,6 @@ function add(at: Attachment<FirewallConf>): Result {
     }));
   }
   return prevResult ?? { cniVersion: conf.cniVersion };
-}
-
-/** Older builds kept a policy in the families of the container's addresses, and from links of the same backend alone. */
-function withWholePolicy(entry: Announced): Announced {
-  const { ingress, ...spec } = entry.spec as FirewallSpec;
-  if (!ingress || ingress.isKnownToAll) return entry;
-  return { ...entry, spec: { ...spec, ingress: { ...ingress, isKnownToAll: true } } };
 }
 
 /** iptables rules contain only an address, so without prevResult the addresses come from the link. */
