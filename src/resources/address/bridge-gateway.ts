@@ -12,18 +12,18 @@ import { linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { RTNLGRP_IPV6_ROUTE } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
-import { NO_MAC, parseMac } from "../../net/mac.ts";
+import { parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
 
 interface BridgeGatewaySpec {
   ifName: string;
   /** In CIDR notation. */
   address: string;
-  /** The container's, in CIDR notation; older ledgers do not say. */
-  container?: string;
+  /** The container's, in CIDR notation. */
+  container: string;
   /** Replace an address that conflicts instead of failing. */
   force: boolean;
-  /** The MAC that the link is to have, which containers know; "" when nobody says. Older ledgers may say `NO_MAC`. */
+  /** The MAC that the link is to have, which containers know; "" when nobody says. */
   mac: string;
   /** The link keeps it without being told, unless it is made anew. */
   keepsMac?: boolean;
@@ -71,7 +71,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     let added = others !== undefined; // even if only the kernel's answer is lost
     try {
       if (added) added = addAddress(host.route, index, wanted, { skipDad: true }) === "added";
-      if (mac !== "" && mac !== NO_MAC && (added || !keepsMac)) {
+      if (mac !== "" && (added || !keepsMac)) {
         setLink(host.route, { index, name: ifName }, { address: parseMac(mac) });
       }
       if (added && wanted.bytes.length === 16) awaitUse(wanted, host);
@@ -101,8 +101,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     }
     return [];
   },
-  // Ledgers of older builds do not say the container's address.
-  inTheWay: (spec, host) => spec.container === undefined ? [] : ways().wayDifference(spec, host),
+  inTheWay: (spec, host) => ways().wayDifference(spec, host),
   describe: ({ ifName, address }) => `gateway address ${address} on ${ifName}`,
 };
 

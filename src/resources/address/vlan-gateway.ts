@@ -28,8 +28,8 @@ interface VlanGatewaySpec {
   vlan: number;
   /** The MTU of the port that is about to join. The bridge takes the smallest MTU of its ports. */
   mtu?: number;
-  /** For which it is made; older ledgers do not say. */
-  network?: string;
+  /** For which it is made. */
+  network: string;
 }
 
 interface MadeVlanGateway {

@@ -10,8 +10,8 @@ import { MADE } from "../link/shared/host-link.ts";
 
 interface ForwardingSpec {
   family: 4 | 6;
-  /** The link of the host by which the container's packets come in; older ledgers do not say. */
-  ifName?: string;
+  /** The link of the host by which the container's packets come in. */
+  ifName: string;
 }
 
 const keys = { 4: "net/ipv4/ip_forward", 6: "net/ipv6/conf/all/forwarding" };
@@ -20,14 +20,15 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
   kind: "forwarding",
   isSharedOnHost: true,
   unmade: undefined,
-  apply(spec, host) {
-    const { family } = spec;
+  apply({ family, ifName }, host) {
     if (readSysctl(keys[family]) !== "1") {
       writeSysctl(keys[family], "1");
       keepInternalBridgesOff(host);
     }
-    const ofLink = switchOf(spec);
-    if (ofLink !== undefined && readSysctl(ofLink) === "0" && isOurs(spec, host)) writeSysctl(ofLink, "1");
+    // IPv6 asks that of all links alone.
+    if (family === 4 && readSysctl(switchOf(ifName)) === "0" && isOurs(ifName, host)) {
+      writeSysctl(switchOf(ifName), "1");
+    }
   },
   repair: (spec, host) => forwardingKind.apply(spec, host),
   undo: () => {},
@@ -40,8 +41,9 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
     ) as typeof import("../../ffi/netlink/route/route-lookup.ts");
     const lines: string[] = [];
     for (const ifName of new Set([spec.ifName, linkTo(route, NOBODY)])) {
-      const key = switchOf({ ...spec, ifName }), name = key === undefined ? "" : sysctlName(key);
-      if (key === undefined || readSysctl(key) !== "0") continue;
+      if (ifName === undefined) continue;
+      const key = switchOf(ifName), name = sysctlName(key);
+      if (readSysctl(key) !== "0") continue;
       lines.push(`${name} is 0, so what comes in by ${ifName} is not forwarded: 'sysctl -w ${name}=1'`);
     }
     return lines;
@@ -50,17 +52,17 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
 };
 
 /** What others made may be shut on purpose, as podman's internal bridges are. */
-function isOurs({ ifName }: ForwardingSpec, host: Host): boolean {
-  const link = ifName === undefined ? undefined : getLink(host.route, ifName);
+function isOurs(ifName: string, host: Host): boolean {
+  const link = getLink(host.route, ifName);
   return link?.kind === "veth" || link?.alias?.startsWith(MADE) === true;
 }
 
 /** An address beyond every network of this host (RFC 5737): packets to it take the default route. */
 const NOBODY = Uint8Array.of(192, 0, 2, 1);
 
-/** For IPv4, each link has a switch of its own for what comes in by it. IPv6 asks that of all links alone. */
-function switchOf({ family, ifName }: ForwardingSpec): string | undefined {
-  return family === 6 || ifName === undefined ? undefined : `net/ipv4/conf/${ifName}/forwarding`;
+/** For IPv4, each link has a switch of its own for what comes in by it. */
+function switchOf(ifName: string): string {
+  return `net/ipv4/conf/${ifName}/forwarding`;
 }
 
 /** The switch of the host sets every link's own. */

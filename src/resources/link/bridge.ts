@@ -39,8 +39,8 @@ interface BridgeSpec {
   mtu?: number;
   vlanFiltering: boolean;
   promiscuous: boolean;
-  /** For which it is made; older ledgers do not say. */
-  network?: string;
+  /** For which it is made. */
+  network: string;
 }
 
 interface MadeBridge {

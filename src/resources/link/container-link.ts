@@ -63,7 +63,7 @@ const formats: Record<LinkType["kind"], LinkFormat<LinkType["settings"]>> = {
 
 interface ContainerLinkSpec {
   ifName: string;
-  /** Undefined in older ledgers, and when another program did ADD. */
+  /** Undefined when another program did ADD. */
   index?: number;
   type: LinkType;
   /** Undefined: the kernel picks one, or takes the master's. */

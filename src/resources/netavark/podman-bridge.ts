@@ -144,7 +144,7 @@ function close(link: Link, { hasV6 }: PodmanBridgeSpec, given: Given, host: Host
 
 function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: Given, host: Host): void {
   if (spec.isInternal) close(link, spec, given, host);
-  // A bridge of netavark, or of an older build of this program, may still accept them.
+  // A bridge of netavark may still accept them.
   refuse(refusals(link.name));
   for (const gateway of missingGateways(link, spec, host)) {
     if (addGateway(link, gateway, host) === "added") given.gateways.push(gateway);

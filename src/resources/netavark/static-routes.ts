@@ -38,8 +38,7 @@ interface StaticRoutesSpec {
    * container may have the same routes.
    */
   ifName?: string;
-  /** Undefined in ledgers of older builds. */
-  owner?: Owner;
+  owner: Owner;
   routes: StaticRoute[];
 }
 
@@ -96,9 +95,9 @@ function missing(spec: StaticRoutesSpec, host: Host): StaticRoute[] {
 
 /** Reads every ledger of the host; few containers have such routes. */
 function ofOtherNetworks({ ifName, owner }: StaticRoutesSpec, host: Host): StaticRoute[] {
-  if (ifName !== undefined || owner === undefined) return [];
+  if (ifName !== undefined) return [];
   return (host.recordedByOthers(staticRoutesKind.kind, owner) as StaticRoutesSpec[])
-    .flatMap((other) => other.owner?.containerId === owner.containerId ? other.routes : []);
+    .flatMap((other) => other.owner.containerId === owner.containerId ? other.routes : []);
 }
 
 const ANY_LINK = 0;

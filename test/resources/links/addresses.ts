@@ -131,7 +131,18 @@ export const routing: TableStory = {
 };
 
 const owner = { network: "net", containerId: "ctr-1", ifName: "eth0" };
-const device = { name: "d0", index: 20, kind: "veth", mac: mac(1), mtu: 1400, alias: "its own", up: true };
+const settings = { group: 0, txQueueLength: 1000, flags: 0, limits: {} };
+const found = {
+  name: "d0",
+  index: 20,
+  kind: "veth",
+  mac: mac(1),
+  mtu: 1400,
+  alias: "its own",
+  altNames: [],
+  up: true,
+};
+const device = { ...found, settings };
 const lent = { kind: "lent-link", owner, netnsPath: "/var/run/netns/c1", index: 20 };
 
 export const lending: TableStory = {

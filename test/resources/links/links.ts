@@ -11,14 +11,19 @@ export const veth = (number: number, change: object = {}) => ({
   ...change,
 });
 
+const gateway = (address: string, container: string, change = {}) => ({
+  ...{ kind: "bridge-gateway", ifName: "br0", address, container, force: false, mac: "" },
+  ...change,
+});
+
 const bridges: TableStory = {
   title: "bridges",
   list: "links",
   specs: {
     bridge: { kind: "bridge", name: "br0", mtu: 1400, vlanFiltering: false, promiscuous: true, network: "net" },
-    filtering: { kind: "bridge", name: "br0", vlanFiltering: true, promiscuous: false },
+    filtering: { kind: "bridge", name: "br0", vlanFiltering: true, promiscuous: false, network: "net" },
     "another's": { kind: "bridge", name: "br1", vlanFiltering: false, promiscuous: false, network: "net" },
-    "no bridge": { kind: "bridge", name: "lo", vlanFiltering: false, promiscuous: false },
+    "no bridge": { kind: "bridge", name: "lo", vlanFiltering: false, promiscuous: false, network: "net" },
     one: veth(1, { bridge: "br0", mtu: 1400 }),
     two: veth(2, { bridge: "br0" }),
     "one again": veth(3, { containerName: "eth1" }),
@@ -28,20 +33,14 @@ const bridges: TableStory = {
     "second up": { kind: "host-end-up", ifName: "veth2" },
     "nothing up": { kind: "host-end-up", ifName: "veth9" },
     carrier: { kind: "carrier", ifName: "veth1" },
-    gateway: { kind: "bridge-gateway", ifName: "br0", address: "10.1.0.1/24", force: false, mac: "" },
-    gateway6: { kind: "bridge-gateway", ifName: "br0", address: "fd00::1/64", force: false, mac: mac(9) },
-    "more of version 6": { kind: "bridge-gateway", ifName: "br0", address: "fd01::1/64", force: false, mac: "" },
-    "another gateway": { kind: "bridge-gateway", ifName: "br0", address: "10.2.0.1/24", force: false, mac: "" },
-    "by force": {
-      kind: "bridge-gateway",
-      ifName: "br0",
-      address: "fd00::2/48",
-      force: true,
-      mac: "00:00:00:00:00:00",
-    },
-    "nowhere": { kind: "bridge-gateway", ifName: "br9", address: "10.1.0.1/24", force: false, mac: "" },
-    forwarding: { kind: "forwarding", family: 4 },
-    forwarding6: { kind: "forwarding", family: 6 },
+    gateway: gateway("10.1.0.1/24", "10.1.0.9/24"),
+    gateway6: gateway("fd00::1/64", "fd00::9/64", { mac: mac(9) }),
+    "more of version 6": gateway("fd01::1/64", "fd01::9/64"),
+    "another gateway": gateway("10.2.0.1/24", "10.2.0.9/24"),
+    "by force": gateway("fd00::2/48", "fd00::9/48", { force: true }),
+    "nowhere": gateway("10.1.0.1/24", "10.1.0.9/24", { ifName: "br9" }),
+    forwarding: { kind: "forwarding", family: 4, ifName: "br0" },
+    forwarding6: { kind: "forwarding", family: 6, ifName: "br0" },
   },
   prepare: "ip netns exec c1 sysctl -qw net.ipv6.conf.all.disable_ipv6=0; ip link add br1 type bridge",
   steps: [

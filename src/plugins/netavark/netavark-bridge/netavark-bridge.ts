@@ -149,8 +149,8 @@ function firewalldPorts() {
 }
 
 /**
- * For ports that are reached by 127.0.0.1. netavark and older builds of this program open every bridge for that, without a
- * guard. Such a bridge is guarded for each new container, and stays open for the older ones.
+ * For ports that are reached by 127.0.0.1. netavark opens every bridge for that, without a guard. Such a bridge is guarded
+ * for each new container, and stays open for the older ones.
  */
 function accessFromLocalhost(
   at: Attachment<NetavarkConf>,

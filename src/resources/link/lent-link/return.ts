@@ -52,7 +52,7 @@ export function takeBack(spec: LentLinkSpec, socket: NetlinkSocket, host: Host):
       if (isUpon) delLinkByIndex(socket, upon);
     }
     resetSettings(socket, link, spec.device);
-    if (spec.device?.altNames === undefined) {
+    if (spec.device === undefined) {
       // They are not known, and the kernel moves no link with one that the other namespace has.
       const inTheWay = link.altNames.filter((each) => each === name || linkIndex(host.route, each) !== undefined);
       tryToReset(link, "alternative names", () => changeAltNames(socket, link, "del", inTheWay));
@@ -191,7 +191,7 @@ function findReturned({ device, known }: LentLinkSpec, host: Host): Link | undef
   return links.find((link) => hasSameHardware(link, device));
 }
 
-function isAltered(link: Link, { name, alias, altNames = link.altNames }: Device): boolean {
+function isAltered(link: Link, { name, alias, altNames }: Device): boolean {
   return link.name !== name || (link.alias ?? "") !== (alias ?? "") ||
     !Bun.deepEquals([...link.altNames].sort(), [...altNames].sort());
 }
@@ -203,11 +203,10 @@ function resetSettings(socket: NetlinkSocket, link: Link, device: Device | undef
   const set = (change: LinkChange) => () => setLink(socket, link, change);
   if (link.mac !== device.mac) tryToReset(link, `MAC ${device.mac}`, set({ address: parseMac(device.mac) }));
   if (link.mtu !== device.mtu) tryToReset(link, `MTU ${device.mtu}`, set({ mtu: device.mtu }));
-  if (device.altNames !== undefined) resetAltNames(socket, link, device.altNames);
-  if (device.settings !== undefined) resetOthers(link, device.settings, set);
+  resetAltNames(socket, link, device.altNames);
+  resetOthers(link, device.settings, set);
 }
 
-/** What older ledgers do not know. */
 function resetOthers(link: Link, wanted: DeviceSettings, set: (change: LinkChange) => () => void): void {
   const { limits, ...now } = settingsOf(link);
   for (const key of ["group", "txQueueLength", "flags", "mode"] as const) {

@@ -10,19 +10,18 @@ export const LENT_LINK = "lent-link";
 export interface DeviceSettings {
   group: number;
   txQueueLength: number;
-  flags?: number;
+  flags: number;
   mode?: number;
   broadcast?: string;
   limits: PacketLimits;
 }
 
-/** The device as it was on the host before ADD. Older ledgers do not know what is optional. */
+/** The device as it was on the host before ADD. */
 export type Device =
-  & Pick<Link, "name" | "index" | "kind" | "mac" | "permanentMac" | "mtu" | "alias" | "up" | "parent">
-  & Partial<Pick<Link, "altNames">>
+  & Pick<Link, "name" | "index" | "kind" | "mac" | "permanentMac" | "mtu" | "alias" | "altNames" | "up" | "parent">
   & {
-    settings?: DeviceSettings;
-    /** Its offloads (ffi/ethtool.ts). */
+    settings: DeviceSettings;
+    /** Its offloads (ffi/ethtool.ts). Undefined when it has none to ask for. */
     features?: number[];
     /** The link of the host that it is upon, or the other end of a veth. */
     hostLink?: number;

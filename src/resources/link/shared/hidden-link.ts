@@ -108,7 +108,7 @@ interface Recorded {
   index?: number;
 }
 
-/** Older ledgers do not say the index. */
+/** Of a tap that ip(8) made, nobody chose the index. */
 function isOf({ index, ifName }: Recorded, link: Link): boolean {
   return index === undefined ? ifName === link.name : index === link.index;
 }

@@ -22,15 +22,14 @@ export function findHostLink({ name, mac }: HostLink, host: Host): Link | undefi
 /** The alias of a link that a network's containers share. */
 export const MADE = "made by Patchbay";
 
-/** The kernel takes 255 bytes. Ledgers of older builds do not say the network. */
-export function aliasFor(network: string | undefined): string {
-  return network === undefined ? MADE : `${MADE} for network ${fileName(network)}`;
+/** The kernel takes 255 bytes. */
+export function aliasFor(network: string): string {
+  return `${MADE} for network ${fileName(network)}`;
 }
 
 /** Why a link with this alias is not the network's; undefined when it is. */
 export function whyOthers({ alias }: Link, network: string): string | undefined {
   if (alias === aliasFor(network)) return undefined;
-  if (alias === MADE) return "its alias does not say for which network Patchbay made it";
   const rest = alias?.startsWith(MADE) ? alias.slice(MADE.length) : "";
   return rest === "" ? "it was there before, or another program made it" : `Patchbay made it${rest}`;
 }

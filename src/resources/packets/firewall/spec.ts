@@ -25,13 +25,12 @@ export interface Ingress {
    */
   policy: "same-bridge" | "isolated";
   /**
-   * The host's link by which the container's packets come and go: a bridge, a link upon one, or one of its own. Older
-   * ledgers have the bridge, also where packets go by the gateway link of its VLAN.
+   * The host's link by which the container's packets come and go: a bridge, a link upon one, or one of its own.
    */
   bridge: string;
   /** It is the container's alone: what stands for it goes with the container. */
   isOwn?: true;
-  /** The policy is kept in both families, and against every backend's links. In older ledgers it is not. */
+  /** The policy is kept in both families, and against every backend's links. The reference plugin's is not. */
   isKnownToAll?: true;
 }
 

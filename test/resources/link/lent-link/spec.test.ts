@@ -23,6 +23,7 @@ const found = {
   parent: "pci/devices/0000:00:01.0",
   flags: 0,
   txQueueLength: 1000,
+  altNames: [],
 };
 const link = (change: Partial<Link> = {}) => ({ ...found, ...change }) as Link;
 const device: Device = asFound(link());
