@@ -441,29 +441,6 @@ test("a container with version 4 alone is kept apart where there is no ip6tables
   expect(await machine.sh("nft list tables inet")).toBe("");
 });
 
-test("the table of an older release gets what it lacks, and goes with its last element", async () => {
-  await using machine = await openHost();
-  const [c1, c2] = [await machine.container(), await machine.container()];
-  const open = (backend: string) =>
-    network(machine, { ...conf, name: backend, backend, ingressPolicy: "isolated" }, undefined, { own });
-  const older = open("nftables"), newer = open("iptables");
-  for (const withNewer of [false, true]) {
-    await older.add(c1);
-    await machine.sh("nft delete map inet patchbay_firewall members");
-    if (withNewer) {
-      await newer.add(c2);
-      await newer.check(c2);
-      await older.check(c1);
-      await older.del(c1);
-      expect(await machine.sh("nft list set inet patchbay_firewall guarded")).toContain('elements = { "br0" }');
-      await newer.del(c2);
-    } else {
-      await older.del(c1);
-    }
-    expect(await machine.sh("nft list tables inet")).toBe("");
-  }
-});
-
 const bridged = (name: string) => ({
   prevResult: { ...own({ name: "c1", netnsPath: "/x" }).prevResult, interfaces: [{ name }] },
 });

@@ -1,7 +1,7 @@
-/** What guards 127.0.0.1 of the host on a link, beside whatever else filters there, and with what older builds have left. */
+/** What guards 127.0.0.1 of the host on a link, beside whatever else filters there. */
 import { expect, test } from "bun:test";
 import { network } from "../support/network.ts";
-import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
 const GUARD = "pref 1 bpf chain 0 handle 0x7f00000";
@@ -138,45 +138,7 @@ test("CHECK misses the filter, repair makes it again, and DEL after a flush take
   expect([await setting(machine, link), await filters(machine, link)]).toEqual(["0", []]);
 });
 
-/** As a build without the filter leaves it. */
-const OLDER = `
-  tc qdisc del dev br0 clsact; nft delete chain ip patchbay_localhost translated
-  nft 'delete element ip patchbay_localhost links { "br0" }; add element ip patchbay_localhost links { "br0" comment "set by patchbay" : "br0" }'`;
-
-test("what an older build has opened: CHECK says so, repair and the next ADD make the filter, and DEL closes it", async () => {
-  const { machine, container, link, portmap, prevResult } = await attached("bridge");
-  await using _ = machine;
-  await portmap.add(container);
-  await machine.sh(OLDER);
-  const { json } = await portmap.call("CHECK", container);
-  expect(json.msg).toMatch(/br0 has no filter .* an older build opened it; 'patchbay repair' makes one/);
-  await portmap.del(container);
-  expect(await setting(machine, link)).toBe("0");
-  expect(await machine.sh("nft list tables")).not.toContain("patchbay_localhost");
-
-  await portmap.add(container);
-  const table = () =>
-    machine.sh("nft list table ip patchbay_localhost | sed 's/packets [0-9]* bytes [0-9]*//' | sort");
-  const before = await filters(machine, link), rules = await table();
-  await machine.sh(OLDER);
-  await machine.sh(`${PATCHBAY} repair`);
-  await portmap.check(container);
-  expect([await filters(machine, link), await table()]).toEqual([before, rules]);
-
-  await machine.sh(OLDER);
-  const second: Container = await machine.container();
-  const result = await network(machine, { type: "bridge", bridge: "br0", isGateway: true, ipam }).add(second);
-  const mappings = [{ hostPort: 8081, containerPort: 80, protocol: "tcp" }];
-  const next = network(machine, { type: "portmap", prevResult: result, runtimeConfig: { portMappings: mappings } });
-  await next.add(second);
-  expect(await filters(machine, link)).toEqual(before);
-  await next.del(second);
-  expect(await table()).toBe(rules);
-  await portmap.del(container, { conf: { prevResult } });
-  expect([await setting(machine, link), await filters(machine, link)]).toEqual(["0", []]);
-});
-
-test("bandwidth: the redirection of an older build, which has the first priority, is known and removed", async () => {
+test("bandwidth: the redirection of the reference plugin, which has the first priority, is known and removed", async () => {
   const { machine, container, prevResult, link } = await attached("ptp");
   await using _ = machine;
   const rates = { egressRate: 8_000_000, egressBurst: 800_000 };

@@ -38,7 +38,6 @@ import { countIn, hostOrder } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import {
   createElement,
-  delElement,
   getElement,
   linkNameKey,
   linkNameOf,
@@ -72,7 +71,7 @@ const translated: Chain = { table, name: "translated" };
 const RAW = -300;
 /** After all destination NAT: answers to the host's 127.0.0.1 have that address again. */
 const AFTER_NAT = -98;
-/** The comment of a link's element: whether the setting is ours, and whether the link has the filter. Older builds made none. */
+/** The comment of a link's element: whether the setting is ours, and whether the link has the filter. */
 const SET = "set by patchbay", FOUND = "was set before", FILTERED = ", filtered", UNFILTERED = ", without a filter";
 
 const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
@@ -98,7 +97,6 @@ const owned = new OwnedTable({
       rules: [[...to(loopback), inputLink, countIn(links.name), ...marked(TRANSLATED_MARK)]],
       replaces: () => true,
     },
-    olderLack: true,
   }],
   sets: [
     { set: users, key: markPairKey, holds: "counters" },
@@ -107,11 +105,6 @@ const owned = new OwnedTable({
   // The counter of a link has the link's name.
   groups: { elements: (link) => [{ set: links, key: linkNameOf(link), refers: true }] },
 });
-
-/** Of a link's note: an older build has opened the link. */
-function isOlder(note: string | undefined): boolean {
-  return note === SET || note === FOUND;
-}
 
 function marked(mark: number): Expression[] {
   return [loaded(hostOrder(mark), NFT_REG_1), setPacketMark];
@@ -137,13 +130,12 @@ function planApply(host: Host, spec: LocalhostAccessSpec, lost = false): AccessP
   }
   const messages = isNew ? owned.frame() : [];
   const element = isNew ? undefined : getElement(socket, links, linkNameOf(link));
-  const isFiltered = element === undefined || isOlder(element.comment);
+  const isFiltered = element === undefined;
   if (isFiltered) {
     // Taking back a setting of others is better than leaving ours behind without a guard.
-    const isFound = element?.comment === FOUND || (!lost && spec.wasSet && readSysctl(setting(link)) === "1");
+    const isFound = !lost && spec.wasSet && readSysctl(setting(link)) === "1";
     const note = `${isFound ? FOUND : SET}${makeFilter(link, host, spec) ? FILTERED : UNFILTERED}`;
-    if (element !== undefined) messages.push(...owned.mend(socket), delElement(links, element.key));
-    else if (isNew || owned.counterUse(socket, link) === undefined) messages.push(createCounter(table, link));
+    if (isNew || owned.counterUse(socket, link) === undefined) messages.push(createCounter(table, link));
     messages.push(createElement(links, { key: linkNameOf(link), comment: note, counter: link }));
   }
   if (before !== link) messages.push(createElement(users, { key, comment, counter: link }));
@@ -269,18 +261,13 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
     if (isRestated) return differences;
     const note = getElement(netfilter, links, linkNameOf(link))?.comment;
     if (note === undefined) differences.push(`${link} is not in map links of table ${owned.name}`);
-    if (isOlder(note)) {
-      differences.push(
-        `${link} has no filter for packets to and from 127.0.0.0/8: an older build opened it; 'patchbay repair' makes one`,
-      );
-    }
     if (note?.endsWith(FILTERED) && !filtersLoopback(route, link)) {
       differences.push(`${link} has no filter, or an altered one, for packets to and from 127.0.0.0/8`);
     }
     if (getElement(netfilter, users, ownerKey(spec))?.counter !== link) {
       differences.push(`${link} is not used by the container in map users of table ${owned.name}`);
     }
-    return [...differences, ...owned.verifyRules(netfilter, [], isOlder(note))];
+    return [...differences, ...owned.verifyRules(netfilter)];
   },
   remove(spec, host, isRestated) {
     const socket = netfilterOf(host);

@@ -111,7 +111,7 @@ test("a bridge that was found open is guarded for who comes, and serves who was 
   const before = containerIn([{ network: only4 }], 1, [published(8080, 80)]),
     after = containerIn([{ network: only4 }], 2);
   await succeed(machine, "setup", old, before);
-  // As netavark and older builds leave it: open, without a guard, and not in the ledger.
+  // As netavark leaves it: open, without a guard, and not in the ledger.
   await machine.sh(`
     nft delete table ip patchbay_localhost
     sed -i '/"localhost-access"/d' /run/patchbay/net8/*

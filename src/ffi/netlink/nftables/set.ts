@@ -147,11 +147,6 @@ export function createCounterMap(set: NftSet, key: KeyType): NftMessage {
   return create(set, key, nft.NFT_SET_OBJECT, { objectType: nft.NFT_OBJECT_COUNTER });
 }
 
-/** `add map … { type … : counter; }`: does nothing when it exists with the same types. */
-export function addCounterMap(set: NftSet, key: KeyType): NftMessage {
-  return { ...createCounterMap(set, key), flags: NLM_F_CREATE };
-}
-
 /** `create map … { type … : …; }`: fails when it exists. */
 export function createMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
   return create(set, key, nft.NFT_SET_MAP, { dataType: value.number, dataLength: value.length });

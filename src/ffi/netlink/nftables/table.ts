@@ -3,7 +3,7 @@ import * as nft from "../uapi/nf-tables.ts";
 import { attrTable, binary, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
-import { comment, commentIn } from "./comment.ts";
+import { comment } from "./comment.ts";
 import { familyName, get, type NftMessage } from "./message.ts";
 import { counterAttrs } from "./action.ts";
 
@@ -58,12 +58,6 @@ export function delTable(table: Table): NftMessage {
 /** How many chains, sets and objects are in the table; undefined when there is no such table. */
 export function tableUse(socket: NetlinkSocket, table: Table): number | undefined {
   return get(socket, tableMessage("get", nft.NFT_MSG_GETTABLE, table), tableAttrs)?.use;
-}
-
-/** What `addTable` wrote, as far as the kernel keeps it: "" where it does not. */
-export function tableComment(socket: NetlinkSocket, table: Table): string | undefined {
-  const found = get(socket, tableMessage("get", nft.NFT_MSG_GETTABLE, table), tableAttrs);
-  return found && commentIn(found.userdata);
 }
 
 export interface Chain {

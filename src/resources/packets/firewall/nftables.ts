@@ -23,7 +23,7 @@
  * policies, isolated applies until the bridge's last container is removed.
  *
  * So that links of all backends are kept apart, `guard` puts those of the others here, too: the container is in `members`,
- * as is one of ours that has no addresses. No rule looks there. Tables of older releases do not have that map.
+ * as is one of ours that has no addresses. No rule looks there.
  *
  * Accepting here does not override a drop in another program's table: the kernel asks every table.
  */
@@ -43,7 +43,6 @@ import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import { accept, drop } from "../../../ffi/netlink/nftables/action.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
-  addCounterMap,
   createElement,
   delElement,
   getElement,
@@ -114,7 +113,7 @@ const owned = new OwnedTable({
     { set: addresses6, key: ipv6Key, holds: "counters" },
     { set: guarded, key: linkNameKey, holds: "keys" },
     { set: within, key: linkNamesKey, holds: "keys" },
-    { ...members, mayBeMissing: true },
+    members,
   ],
   groups: {
     elements(counter) {
@@ -173,10 +172,8 @@ function planGroup(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
 }
 
 function planApply(socket: NetlinkSocket, spec: FirewallSpec, places: readonly Place[]): NftMessage[] {
-  const hasMember = places.some(({ set }) => set.name === members.set.name);
   return [
     ...planGroup(socket, spec),
-    ...hasMember ? [addCounterMap(members.set, members.key)] : [],
     ...owned.move(socket, places, { comment: ownerComment(spec), counter: counterOf(spec) }),
   ];
 }

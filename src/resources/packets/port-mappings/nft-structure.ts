@@ -78,15 +78,14 @@ const sparing = {
   16: [destinationAddress(16), differs(LOOPBACK_6)],
 };
 
-/** In an older build mappings of all addresses took all of the loopback's. */
-function scopeRules(scope: Scope, spared: readonly Expression[]): Expression[][] {
+function scopeRules(scope: Scope): Expression[][] {
   const { size, conditions } = scope;
   const rule = (kind: string, withAddress: boolean, withPort: boolean): Expression[] => {
     const words = withAddress ? size / 4 : 0;
     return [
       ...ofFamily(size),
       ...conditions === undefined ? [] : conditionExpressions(conditions),
-      ...withAddress ? [destinationAddress(size)] : spared,
+      ...withAddress ? [destinationAddress(size)] : sparing[size],
       transportProtocolInto(registerAt(words)),
       destinationPortInto(registerAt(words + 1)),
       valueIn(inScope(kind, scope)),
@@ -153,8 +152,7 @@ export function scopeGroup(scope: Scope): Group {
     ],
     rules: {
       chain: mapped,
-      rules: scopeRules(scope, sparing[scope.size]),
-      earlier: scopeRules(scope, []),
+      rules: scopeRules(scope),
       // Mappings with conditions come before those without.
       first: scope.conditions !== undefined,
       replaces: (rule) => looksInto(rule)?.endsWith(`_${scope.name}`) === true,

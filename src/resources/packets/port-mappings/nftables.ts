@@ -97,9 +97,9 @@ function partOf(spec: PortMappingsSpec, family: Family): Part | undefined {
 }
 
 function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
-  const comment = ownerComment(spec), owner = ownerKey(spec), found = owned.look(socket), isNew = found === "absent";
+  const comment = ownerComment(spec), owner = ownerKey(spec), isNew = !owned.exists(socket);
   const messages: NftMessage[] = [], present: Group[] = [];
-  let isMended = found === "an older build's";
+  let isMended = false;
   /** Makes the group unless it is there. Returns whether it was. */
   const wasThere = (group: Group) => {
     const isThere = !isNew && owned.counterUse(socket, group.counter) !== undefined;
@@ -192,8 +192,7 @@ function taken({ map, key, mapping }: PortPlace, holder: Element): CniError {
 function listDescribed(socket: NetlinkSocket, spec: PortMappingsSpec): FoundElement[] {
   const owner = ownerComment(spec), held: FoundElement[] = [];
   if (!owned.exists(socket)) return held;
-  // An older build made elements for ::1, too.
-  for (const { address, scope, places, sources } of partsOf({ ...spec, sparesLoopback: undefined })) {
+  for (const { address, scope, places, sources } of partsOf(spec)) {
     const contents = new Contents(socket, places.length);
     for (const { map, key } of places) {
       const element = contents.at(map, key);

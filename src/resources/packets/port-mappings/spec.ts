@@ -43,8 +43,8 @@ export interface PortMappingsSpec extends Owner {
   setMarkChain?: string;
   conditions?: { 4?: Conditions; 6?: Conditions };
   /**
-   * Mappings of all addresses take 127.0.0.1 of the host's loopback addresses, and ::1 is in no rule. For the rules that are
-   * there: those of the reference plugin and of older builds take all of them.
+   * Mappings of all addresses take 127.0.0.1 of the host's loopback addresses, and ::1 is in no rule. The reference plugin's
+   * take all of them.
    */
   sparesLoopback?: true;
 }

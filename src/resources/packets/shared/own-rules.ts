@@ -9,8 +9,6 @@ export interface OwnRules {
   chain: Chain;
   /** In order. */
   rules: readonly Expression[][];
-  /** What older builds wrote in their place: right as well, until somebody writes them again. */
-  earlier?: readonly Expression[][];
   /** They stand before the other rules of the chain. */
   first?: boolean;
   /** Which rules of the chain are in the place of ours. Without it, those that are the same as one of ours. */
@@ -27,8 +25,7 @@ export function addRules({ chain, rules, first }: OwnRules): NftMessage[] {
 }
 
 export function hasRules(socket: NetlinkSocket, own: OwnRules): boolean {
-  const present = listPresent(socket, own);
-  return areComplete(own.rules, present) || (own.earlier !== undefined && areComplete(own.earlier, present));
+  return areComplete(own.rules, listPresent(socket, own));
 }
 
 /** Nothing if the rules are right; else deletes what is in their place and writes all of them again. */

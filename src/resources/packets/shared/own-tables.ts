@@ -81,8 +81,6 @@ interface OwnChain {
   chain: Chain;
   hook?: Hook;
   rules?: OwnRules;
-  /** The tables of older builds have no such chain. */
-  olderLack?: true;
 }
 
 export interface OwnSet {
@@ -90,8 +88,6 @@ export interface OwnSet {
   key: KeyType;
   holds: "keys" | "counters" | KeyType;
   intervals?: true;
-  /** Older releases made the table without it. */
-  mayBeMissing?: true;
 }
 
 /** A counter with its maps and rules. */

@@ -22,7 +22,6 @@ import {
   delCounter,
   delTable,
   nameOf,
-  tableComment,
   tableUse,
 } from "../../../ffi/netlink/nftables/table.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
@@ -38,7 +37,6 @@ import {
   type Element,
   getElement,
   listElements,
-  listSets,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
@@ -83,13 +81,6 @@ export class OwnedTable {
     return counterUse(socket, this.table, counter);
   }
 
-  /** By its comment, which changes when the rules do. */
-  look(socket: NetlinkSocket): "absent" | "an older build's" | "present" {
-    const found = tableComment(socket, this.table);
-    if (found === undefined) return "absent";
-    return found === "" || found === this.table.comment ? "present" : "an older build's";
-  }
-
   exists(socket: NetlinkSocket): boolean {
     return tableUse(socket, this.table) !== undefined;
   }
@@ -102,11 +93,11 @@ export class OwnedTable {
     return messages.length === 0 ? [] : [...this.base(), ...messages];
   }
 
-  /** One line for each chain and each of these groups whose rules others removed or altered. `isOlder`: of an older build. */
-  verifyRules(socket: NetlinkSocket, groups: readonly Group[] = [], isOlder = false): string[] {
+  /** One line for each chain and each of these groups whose rules others removed or altered. */
+  verifyRules(socket: NetlinkSocket, groups: readonly Group[] = []): string[] {
     const differences: string[] = [];
-    for (const { chain, rules, olderLack } of this.facts.chains) {
-      if (rules === undefined || (isOlder && olderLack) || hasRules(socket, rules)) continue;
+    for (const { chain, rules } of this.facts.chains) {
+      if (rules === undefined || hasRules(socket, rules)) continue;
       const where = `chain ${chain.name} of table ${this.name}`;
       differences.push(
         rules.replaces ? `${where} has other rules than it should` : `a rule in ${where} is missing or altered`,
@@ -242,15 +233,7 @@ export class OwnedTable {
     const { chains, sets = [], counter } = this.facts;
     if (counter !== undefined) return true;
     const ofGroups = this.mapsOf(counters).size + this.chainsOf(socket, counters).length + counters.length;
-    const ours = chains.length + sets.length + ofGroups;
-    const use = tableUse(socket, this.table);
-    if (use === ours || use === undefined || use > ours) return use === ours;
-    // Tables of older releases lack some.
-    const chainsLacking = chains.filter(({ chain, olderLack }) => olderLack && chainUse(socket, chain) === undefined);
-    const optional = sets.filter(({ mayBeMissing }) => mayBeMissing);
-    const present = optional.length === 0 ? [] : listSets(socket, this.table);
-    const setsLacking = optional.filter(({ set }) => !present.includes(set.name));
-    return use === ours - chainsLacking.length - setsLacking.length;
+    return tableUse(socket, this.table) === chains.length + sets.length + ofGroups;
   }
 
   private mapsOf(counters: readonly string[]): Set<string> {

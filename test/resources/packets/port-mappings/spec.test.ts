@@ -80,7 +80,7 @@ test("a container claims its mappings' ports, of each family in which it has an 
   });
 });
 
-test("nobody reaches a container by ::1, and it is in no rule but those of older builds", () => {
+test("nobody reaches a container by ::1, and it is in no rule but those of the reference plugin", () => {
   const mapping = { ...web, hostIp: "::1" };
   expect(claimantOf({ ...spec, mappings: [mapping] })).toMatchObject({
     claims: [],
