@@ -276,8 +276,8 @@ function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | 
 }
 
 /**
- * In our results and the reference plugin's it follows the bridge and precedes the container's link. The bridge may have
- * its own name there, or, in results of older releases, an alternative one of the configuration.
+ * In our results and the reference plugin's it follows the bridge and precedes the container's link. The bridge has its
+ * own name there, which may be another one than the configuration's.
  */
 function hostSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
   return result.interfaces?.find(({ name, sandbox }, index) => index > 0 && !sandbox && name !== at.conf.bridge);
