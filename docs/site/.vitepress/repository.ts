@@ -12,6 +12,7 @@ const PAGES_ELSEWHERE = [
   "CONTRIBUTING.md",
   "SECURITY.md",
   "test/README.md",
+  "test/mutation/unnoticed.md",
 ];
 
 /** Every page, by its path in the repository. */
