@@ -38,7 +38,7 @@ const faults: Record<keyof typeof checks, { file: string; line: string; says: Re
 
 function makeTree(): void {
   // Without the tests, which take the types longest.
-  copyRepository(tree, ["compile", "schemas", "src", "types"]);
+  copyRepository(tree, ["compile", "docs", "schemas", "src", "types"]);
   for (const { file, line } of Object.values(faults)) appendFileSync(join(tree, file), `${line}\n`);
 }
 
