@@ -5,7 +5,7 @@ import { openMachine } from "../../support/machine.ts";
 
 const src = resolve(import.meta.dir, "../../../src");
 const ask = `
-  import { missingExtensions } from "${src}/iptables/extensions.ts";
+  import { missingExtensions } from "${src}/interop/iptables/extensions.ts";
   import { hasExtension } from "${src}/ffi/netlink/nftables/extension.ts";
   import { NETLINK_NETFILTER, openNetlink } from "${src}/ffi/netlink/socket.ts";
   const socket = openNetlink(NETLINK_NETFILTER);
