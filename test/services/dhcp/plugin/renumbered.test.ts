@@ -25,8 +25,10 @@ test.concurrent.each(SERVERS4)("$name: another address and a route, and the old 
     container,
     (all) => all.length === 1 && /^192\.168\.77\.2[01]\d$/.test(all[0]!.address) && all[0]!.valid < Infinity,
   );
+  // The server's record says nothing of the link, which gets the routes after the address.
   await after.untilLease(found!.address, "active");
-  expect(await routesIn({ machine }, container)).toEqual([`default via ${SERVER}`]);
+  const routes = await untilTrue(() => routesIn({ machine }, container), (found) => found.length > 0);
+  expect(routes).toEqual([`default via ${SERVER}`]);
   await untilTrue(() => ping(machine, container, SERVER), Boolean);
   // The others are silent about an address of the link that they know nothing of: then it is the lease that ends.
   if (kind.name === "dnsmasq") expect(service.log()).toContain("refused (NAK)");
