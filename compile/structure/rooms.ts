@@ -179,7 +179,7 @@ export const rooms: readonly Room[] = [
   },
   {
     name: "services/resident.ts",
-    what: "the resident's row of that table",
+    what: "the resident's row of services/table.ts",
     mayImport: ["services/service.ts", "process"],
   },
   {
@@ -188,7 +188,7 @@ export const rooms: readonly Room[] = [
       "DHCP: messages, the life of a lease, the service that holds leases, their journal, how a plugin asks for one",
     mayImport: ["contract", "services/service.ts", "services/daemon", "process", "ffi", "cni", "net"],
   },
-  { name: "services/service.ts", what: "a row of that table", mayImport: [] },
+  { name: "services/service.ts", what: "what a row of services/table.ts says", mayImport: [] },
   {
     name: "contract",
     what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",

@@ -86,21 +86,20 @@ function tryAll(steps: readonly (() => void)[]): void {
   }
 }
 
-/** Does nothing when there are no units of ours. With a directory: only when they start the program in it. */
-export function removeUnits({ units: { socket, service }, mark, command }: ServiceRow, directory?: string): boolean {
+/** Does nothing when there are no units of ours, or when they start another program than the one in the directory. */
+export function removeUnits({ units: { socket, service }, mark, command }: ServiceRow, directory: string): void {
   const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${PLACE}/${name}`) }));
   const text = present[1]!.text;
-  if (directory !== undefined && text !== undefined && !starts(text, `${quoted(programIn(directory))} ${command}`)) {
+  if (text !== undefined && !starts(text, `${quoted(programIn(directory))} ${command}`)) {
     printLine(`${PLACE}/${service.name} stays: it does not start ${programIn(directory)}`);
-    return false;
+    return;
   }
-  if (!present.some(({ text }) => text?.startsWith(mark))) return false;
+  if (!present.some(({ text }) => text?.startsWith(mark))) return;
   if (isSystemdRunning()) systemctl("disable", "--now", socket.name, service.name);
   for (const { name, text } of present) {
     if (text?.startsWith(mark) && removeFile(`${PLACE}/${name}`)) printLine(`${PLACE}/${name}: removed`);
   }
   if (isSystemdRunning()) systemctl("daemon-reload");
-  return true;
 }
 
 /** Whatever options follow: an earlier version may have had others. */

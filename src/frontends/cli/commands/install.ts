@@ -203,7 +203,7 @@ function uninstallFrom(directory: string, given: Given): void {
     checkWhatStays(directory, given);
     // Whoever wants it gone gets as much as is possible, and hears of the rest.
     doAll([
-      ...services.map((service) => () => void removeUnits(service, directory)),
+      ...services.map((service) => () => removeUnits(service, directory)),
       () => removeLeftovers(directory, TEMPORARIES),
       () => unlinkPrograms(directory),
       () => uninstall(directory),
