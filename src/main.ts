@@ -3,13 +3,10 @@ import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import type { DriverCall } from "./frontends/podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
-import type { Examine } from "./runtime/plugin-call.ts";
 
-/** `examine`: of the resident that the call is handed over to. */
-function run(calledBy: string, args: readonly string[], examine?: Examine): number {
+function run(calledBy: string, args: readonly string[]): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
-  // What stays is no call: a worker would not come back.
-  if (examine === undefined && plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
+  if (plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
   // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
   if (plugin === name || args.length === 0) {
     const { execPlugin, refuseCall } = require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts");
@@ -20,16 +17,16 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     return (require(
       "./frontends/netavark/program/command-line.ts",
     ) as typeof import("./frontends/netavark/program/command-line.ts"))
-      .runNetavark(args, examine);
+      .runNetavark(args);
   }
   const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
-  if (driverCall !== undefined) return servePodman(driverCall, examine);
-  if (examine === undefined && args[0] === "serve" && args[1] === "--worker") {
+  if (driverCall !== undefined) return servePodman(driverCall);
+  if (args[0] === "serve" && args[1] === "--worker") {
     const status = work(Number(args[2]), Number(args[3]));
     if (status !== undefined) return status;
   }
   return (require("./frontends/cli/command-line.ts") as typeof import("./frontends/cli/command-line.ts"))
-    .runCommandLine(name, args, examine);
+    .runCommandLine(name, args);
 }
 
 function driverCallOf(args: readonly string[]): DriverCall | undefined {
@@ -37,11 +34,8 @@ function driverCallOf(args: readonly string[]): DriverCall | undefined {
     .driverCallOf(args);
 }
 
-function servePodman(call: DriverCall, examine: Examine | undefined): number {
-  return (require("./frontends/podman/driver.ts") as typeof import("./frontends/podman/driver.ts")).runDriver(
-    call,
-    examine,
-  );
+function servePodman(call: DriverCall): number {
+  return (require("./frontends/podman/driver.ts") as typeof import("./frontends/podman/driver.ts")).runDriver(call);
 }
 
 function runDhcpDaemon(flags: readonly string[]): number {
@@ -53,7 +47,7 @@ function runDhcpDaemon(flags: readonly string[]): number {
 function work(slot: number, rehearsals: number): number | undefined {
   const worker = require("./frontends/resident/worker.ts") as typeof import("./frontends/resident/worker.ts");
   if (!worker.isStartedByResident()) return undefined;
-  return worker.work(slot, rehearsals, ([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
+  return worker.work(slot, rehearsals, ([calledBy, ...rest]) => run(calledBy!, rest));
 }
 
 restrictUmask();

@@ -17,7 +17,6 @@ export const rooms: readonly Room[] = [
     what: "the name that this process was called by: a plugin's, or the runtime's",
     mayImport: [
       "frontends",
-      "runtime",
       "engine",
       "plugins/table.ts",
       "services/dhcp/service/daemon.ts",
@@ -54,7 +53,6 @@ export const rooms: readonly Room[] = [
     name: "frontends/resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
     mayImport: [
-      "runtime",
       "engine",
       "plugins/table.ts",
       "contract",

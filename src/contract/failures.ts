@@ -1,6 +1,5 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { isLeft } from "../process/calls.ts";
 
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}
@@ -29,8 +28,6 @@ export function attempt(failures: unknown[], work: () => void): void {
   try {
     work();
   } catch (error) {
-    // The caller runs the call from its beginning.
-    if (isLeft(error)) throw error;
     failures.push(error);
   }
 }

@@ -10,7 +10,7 @@
  */
 import { errorText } from "../cni/error.ts";
 import { variable } from "../ffi/environment.ts";
-import { forgetAfterCall, isLeft } from "../process/calls.ts";
+import { forgetAfterCall } from "../process/calls.ts";
 import { closeFile, O_APPEND, O_CREAT, O_WRONLY, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { openStateFile } from "../process/state-file.ts";
@@ -105,8 +105,7 @@ export function timed<T>(facts: Facts, work: () => T): T {
     end(Array.isArray(value) && value.length > 0 ? { differences: value } : {});
     return value;
   } catch (error) {
-    // The caller's own process traces it from its beginning.
-    if (!isLeft(error)) end({ error: errorText(error) });
+    end({ error: errorText(error) });
     throw error;
   }
 }

@@ -8,7 +8,7 @@ import { type Invocation, parseInvocation, readEnvironment } from "../cni/invoca
 import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
-import { isCallerGone } from "../process/calls.ts";
+import { requireCaller } from "../process/calls.ts";
 import { environmentBlock, variable } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
@@ -77,7 +77,7 @@ function print(text: string): void {
 function add(plugin: Plugin, invocation: Invocation): void {
   const session = openSession(), result = session.runVerb(plugin, invocation)!;
   try {
-    if (isCallerGone()) throw new OutputFailure("cannot answer: the caller is gone");
+    requireCaller();
     print(formatResult(result, result.cniVersion));
   } catch (error) {
     try {

@@ -22,6 +22,13 @@ interface Caller {
   /** See `processId`; undefined when it cannot be read any more. */
   id(): string | undefined;
   isGone(): boolean;
+  /** Why it runs these plugins itself: one of them may wait, or is another program. Undefined when none is. */
+  reasonToKeep?(plugins: readonly PluginToCall[], pluginPath: string): string | undefined;
+}
+
+export interface PluginToCall {
+  readonly type: string;
+  readonly config: Readonly<Record<string, unknown>>;
 }
 
 let caller: Caller | undefined;
@@ -32,18 +39,13 @@ export function takeCall(from: Caller): void {
   caller = from;
 }
 
-/** The caller's process is to run the call from its beginning. Make it with `leaveToCaller`. */
-export class LeftToCaller extends Error {}
-
-/** Holds even where the error is taken for a failure of one step: then the answer is not sent. */
+/**
+ * The caller's process is to run the call from its beginning. What the error is made into does not matter: the answer is
+ * not sent, and no ADD begins any more. The other verbs may go on, because they can be repeated, as after a kill.
+ */
 export function leaveToCaller(reason: string): never {
   leftBecause ??= reason;
-  throw new LeftToCaller(reason);
-}
-
-/** Whether the call is left to its caller, whatever the error was made into. */
-export function isLeft(error: unknown): boolean {
-  return error instanceof LeftToCaller || leftBecause !== undefined;
+  throw new Error(`left to the caller: ${reason}`);
 }
 
 /** Why the call is left to its caller, whatever it returned. */
@@ -51,17 +53,15 @@ export function reasonLeft(): string | undefined {
   return leftBecause;
 }
 
-/** The longest that a worker waits for an answer of somebody else's program. */
-export const BRIEF_WAIT_MS = 10;
+/** Before the first effect of what calls these plugins: the call is left where one of them may wait. */
+export function leaveWhatMayWait(plugins: readonly PluginToCall[], pluginPath: string): void {
+  const reason = caller?.reasonToKeep?.(plugins, pluginPath);
+  if (reason !== undefined) leaveToCaller(reason);
+}
 
-/**
- * Call this before a wait of up to `patienceMs` for somebody else's program. An ADD that may wait is declined before it
- * begins. The other verbs may meet what an ADD with another configuration has made; what they have done by then is not
- * undone, because they can be repeated, as after a kill. A call whose caller is gone is left to nobody: what it takes back
- * is waited for.
- */
-export function leaveBeforeWaiting(awaited: string, patienceMs = Infinity): void {
-  if (isHandedOver() && patienceMs > BRIEF_WAIT_MS && !isCallerGone()) leaveToCaller(awaited);
+/** Before ADD makes something: nobody would take it back for the caller that runs the call again. */
+export function refuseIfLeft(): void {
+  if (leftBecause !== undefined) leaveToCaller(leftBecause);
 }
 
 export function isHandedOver(): boolean {
@@ -72,6 +72,11 @@ export function isHandedOver(): boolean {
 export function isCallerGone(): boolean {
   wasGone ||= caller !== undefined && caller.isGone();
   return wasGone;
+}
+
+/** For an ADD that has its result: who does not get it believes that nothing is attached. */
+export function requireCaller(): void {
+  if (isCallerGone()) throw new Error("the caller is gone");
 }
 
 /** Of the caller that handed its call over; undefined when the call is this process's own. */

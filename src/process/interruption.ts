@@ -2,10 +2,11 @@
  * SIGINT and SIGTERM as an error of the work that they interrupt, so that it takes back what it has begun.
  *
  * There is no handler. The program's first code blocks them where a command may take back (native/entry.c), because the
- * runtime's threads begin before this, and they are read from a descriptor (signals.ts). Elsewhere, as in a library or a
- * resident, nobody takes them, and nothing here does anything.
+ * runtime's threads begin before this, and they are read from a descriptor (signals.ts). In a library nobody takes them, and
+ * nothing here does anything; nor in a resident, whose signals are its own, and which sees that its caller is gone.
  */
 import { poll, POLLIN } from "../ffi/poll.ts";
+import { isHandedOver } from "./calls.ts";
 import { warn } from "./warn.ts";
 
 /** Loaded by the commands that take back. */
@@ -26,6 +27,7 @@ let isTakingBack = false, isTold = false;
 
 /** Of the two, those that this process was begun with blocked: not what it was told to ignore. */
 export function takeInterruptions(): void {
+  if (isHandedOver()) return;
   const { blockedAmong, openSignals, SIGINT, SIGTERM } = loadSignals();
   const signals = blockedAmong([SIGINT, SIGTERM]);
   if (signals.length > 0) descriptor = openSignals(signals);
@@ -33,8 +35,15 @@ export function takeInterruptions(): void {
 
 /** For a process that was begun with them blocked, and takes nothing back. */
 export function releaseInterruptions(): void {
+  if (isHandedOver()) return;
   const { SIGINT, SIGTERM, unblockSignals } = loadSignals();
   unblockSignals([SIGINT, SIGTERM]);
+}
+
+/** From here on the work is completed first. */
+export function postponeInterruptions(): void {
+  const { blockSignals, SIGINT, SIGTERM } = loadSignals();
+  if (!isHandedOver()) blockSignals([SIGTERM, SIGINT]);
 }
 
 /** Whether a signal from a terminal must not end the programs that this process runs, either. */

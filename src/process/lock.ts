@@ -3,7 +3,7 @@
  * file, open file description locks (fcntl(2)) for ranges of bytes. Both belong to the descriptor, so they also hold
  * between two users in one process.
  */
-import { isHandedOver, leaveBeforeWaiting } from "./calls.ts";
+import { beforeWaitingFor } from "./patience.ts";
 import { EACCES, EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
 import { heedInterruption } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "../ffi/libc.ts";
@@ -152,10 +152,8 @@ const WORKER_PATIENCE_MS = 50;
 
 /** Waits for programs of others. A worker of a resident waits a moment, and leaves the call then; `reason` says for what. */
 export function lockWithOthers(fd: number, path: string, reason: string): void {
-  if (isHandedOver()) {
-    if (isFreeWithin(WORKER_PATIENCE_MS, () => tryLock(fd, LOCK_EX, path))) return;
-    leaveBeforeWaiting(reason);
-  }
+  if (isFreeWithin(WORKER_PATIENCE_MS, () => tryLock(fd, LOCK_EX, path))) return;
+  beforeWaitingFor(reason);
   lockExclusive(fd, path);
 }
 

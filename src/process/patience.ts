@@ -3,7 +3,7 @@
  * each question just before its limit would otherwise keep the verb for as long as there are questions. What passes between
  * the questions does not count.
  */
-import { forgetAfterCall } from "./calls.ts";
+import { forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "./calls.ts";
 
 let waitedMs = new Map<string, number>();
 forgetAfterCall(() => waitedMs.clear());
@@ -37,4 +37,21 @@ export function withOwnPatience<T>(work: () => T): T {
   } finally {
     waitedMs = outer;
   }
+}
+
+/** The longest that a worker of a resident waits for an answer of somebody else's program. */
+export const BRIEF_WAIT_MS = 10;
+
+/** Other calls would wait for a worker that waits: it asks, and goes on only when the answer comes at once. */
+export function patienceHereMs(limitMs: number, briefMs = BRIEF_WAIT_MS): number {
+  return isHandedOver() ? Math.min(limitMs, briefMs) : limitMs;
+}
+
+/**
+ * Before a wait of up to `limitMs` for somebody else's program: a worker leaves the call to its caller. An ADD that may wait
+ * is declined before it begins; the other verbs may meet what an ADD with another configuration has made. A call whose
+ * caller is gone is left to nobody: what it takes back is waited for.
+ */
+export function beforeWaitingFor(whom: string, limitMs = Infinity): void {
+  if (isHandedOver() && limitMs > BRIEF_WAIT_MS && !isCallerGone()) leaveToCaller(whom);
 }

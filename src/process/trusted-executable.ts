@@ -7,7 +7,7 @@
  * go by that name; a script would not know its name either. Whoever can change an entry of the directory is one whom
  * the rule trusts.
  */
-import { leaveBeforeWaiting } from "./calls.ts";
+import { beforeWaitingFor } from "./patience.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { moveDescriptor } from "../ffi/descriptors.ts";
 import { ELOOP, ETXTBSY, isErrno, SyscallError } from "../ffi/errno.ts";
@@ -121,7 +121,7 @@ export function runTrusted(
   stdin: Uint8Array,
   given?: GivenOutputs,
 ): Finished {
-  leaveBeforeWaiting("another program");
+  beforeWaitingFor("another program");
   for (let attempt = 1;; attempt++) {
     try {
       return withJudged(program.path, NOT_EVERYBODYS, ({ directory, file }) => {

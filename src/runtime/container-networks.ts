@@ -10,17 +10,16 @@ import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { placeOf } from "../engine/operator/inspect.ts";
 import { openSession } from "../engine/run.ts";
-import { LeftToCaller } from "../process/calls.ts";
 import { whileDirectoryLocked } from "../process/lock.ts";
 import { exists } from "../ffi/files.ts";
 import { warn } from "../process/warn.ts";
 import { loadRecorded } from "../plugins/table.ts";
 import { deleteUnlocked } from "./chain.ts";
 import type { Network } from "./conf/network.ts";
-import { examined, UnknownNetworkError } from "./conf/load.ts";
+import { UnknownNetworkError } from "./conf/load.ts";
 import { withContainerLocked } from "./lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "./plugin-call.ts";
-import { examineRecords, networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
+import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
 
 /** How one network of `Planned` is attached and taken back, and what is thrown when not all are. */
 interface AllOrNone<Planned, Attached> {
@@ -66,20 +65,15 @@ export interface Deletion {
 
 /**
  * Uses the configuration that ADD recorded, because the present one may be another, or gone. Without a record it calls
- * `asConfigured`; when that fails, only the ledgers count. Throws only when a resident leaves the call to its caller.
+ * `asConfigured`; when that fails, only the ledgers count. Does not throw.
  */
 export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asConfigured: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
-  examineRecords(runtime, () => [attachment.recorded]);
-  if (recorded !== undefined && recorded.plugins.length > 0) {
-    // One without a result is not among the records that are examined.
-    return { network: examined(recorded, runtime), request: attachment };
-  }
+  if (recorded !== undefined && recorded.plugins.length > 0) return { network: recorded, request: attachment };
   const { network } = attachment;
   try {
     return asConfigured();
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     if (!(error instanceof UnknownNetworkError)) {
       warn(`network ${network} cannot be read, and what is recorded of it is undone: ${errorText(error)}`);
     }

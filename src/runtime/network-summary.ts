@@ -12,7 +12,6 @@ import { caveatsHere, fixedAddresses } from "./caveats.ts";
 import { requireCache } from "./cache.ts";
 import { networkStatus } from "./chain.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
-import { examined } from "./conf/load.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { claimantOf, claimantsIn, type ClaimingNetwork, overlappingRoutes, overlapsWith } from "./overlaps.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
@@ -34,8 +33,6 @@ interface Scene {
 export function summarizeNetworks(runtime: Runtime, asksAll = false, only?: Network): NetworkSummary[] {
   const all = listNetworkFiles(runtime.configDirectory);
   const files = only === undefined ? all : [{ path: only.path ?? "", network: only }];
-  // All before the first plugin is called.
-  for (const { network } of files) if (network !== undefined) examined(network, runtime);
   const scene = { runtime, asksAll, claimants: claimantsIn(all), attachments: readableAttachments(runtime) };
   return files.map((file) => summarize(file, scene));
 }

@@ -20,13 +20,7 @@ export interface Runtime {
   /** CNI_PATH; empty for the plugins in this program and no others. */
   readonly pluginPath: string;
   readonly cacheDirectory: string;
-  readonly examine?: Examine | undefined;
 }
-
-/** Looks at plugins before they are called. In a resident it throws LeftToCaller where a call may wait. */
-export type Examine = (plugins: readonly ExaminedPlugin[], pluginPath: string) => void;
-
-export type ExaminedPlugin = Pick<NetworkPlugin, "type" | "config">;
 
 export interface AttachmentRequest {
   readonly containerId: string;

@@ -2,14 +2,13 @@
 import { type Owner, ownerText } from "../contract/owner.ts";
 import { inspect } from "../engine/operator/inspect.ts";
 import type { Runtime } from "./plugin-call.ts";
-import { examineRecords, knownAttachments } from "./records.ts";
+import { knownAttachments } from "./records.ts";
 
 /** One line for each, by plugins. */
 export function recordedDifferences(runtime: Runtime, owner: Owner): { type: string; lines: string[] }[] {
   const isMeant = (one: Owner) => ownerText(one) === ownerText(owner);
   const attachment = knownAttachments(runtime, owner.containerId).find(isMeant);
   if (attachment === undefined) throw new Error("neither a ledger nor a cached result says what was made");
-  examineRecords(runtime, () => [attachment]);
   const { state, plugins } = inspect(attachment, runtime.pluginPath);
   if (state === "gone") throw new Error("the container's network namespace is gone");
   if (state === "elsewhere") {

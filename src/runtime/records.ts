@@ -9,10 +9,8 @@ import { type Owner, ownerText } from "../contract/owner.ts";
 import { namesInArguments } from "../engine/operator/container-names.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
-import { leaveToCaller } from "../process/calls.ts";
 import { warn } from "../process/warn.ts";
 import { type CacheRecord, listCache, readCache } from "./cache.ts";
-import { examined } from "./conf/load.ts";
 import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { type AttachmentRequest, joinArgs, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -92,32 +90,6 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
   const cached = readCache(runtime.cacheDirectory, key);
   if (cached.state === "present") return readableNetwork(cached.record);
   return listLedgersOf(key).length > 0 ? networkWithoutPlugins(key.network) : undefined;
-}
-
-/** A resident leaves the call to its caller here, before anything is changed. Others do not even look for the records. */
-export function examineRecords(runtime: Runtime, find: () => readonly KnownAttachment[]): void {
-  if (runtime.examine === undefined) return;
-  for (const one of find()) examined(readableRecord(one), runtime);
-}
-
-function readableRecord(attachment: KnownAttachment): Network {
-  try {
-    return networkOnRecord(attachment);
-  } catch {
-    // The call itself says what is wrong with it.
-    leaveToCaller("damaged record");
-  }
-}
-
-/** Of all plugins that made something of the attachment, each as often as ADD ran with another configuration. */
-function networkOnRecord({ network, ledgers, cached }: KnownAttachment): Network {
-  const ofLedgers = ledgers.flatMap(({ adds }) => adds).map(({ header: { plugin, stdin } }) => ({
-    type: plugin,
-    document: parseDocument(stdin, "ledger") as Record<string, unknown>,
-  }));
-  const plugins = [...ofLedgers, ...cached?.plugins ?? []]
-    .map(({ type, document }) => ({ type, name: "", capabilities: {}, config: document }));
-  return { ...networkWithoutPlugins(network), plugins };
 }
 
 /** Stands for a network of which only ledgers are left. */

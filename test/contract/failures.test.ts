@@ -1,7 +1,6 @@
 /** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
 import { CniError, errorText } from "../../src/cni/error.ts";
-import { endCall, leaveToCaller, LeftToCaller } from "../../src/process/calls.ts";
 import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
 
 function thrown(work: () => void): unknown {
@@ -41,14 +40,6 @@ describe("trying", () => {
     }, () => void (ran = true)];
     expect(thrown(() => attemptAll(steps))).toBe(failure);
     expect(ran).toBe(true);
-  });
-
-  test("a call that is left to its caller ends at once: the caller runs all of it", () => {
-    const ran: string[] = [];
-    const error = thrown(() => attemptAll([() => leaveToCaller("a wait"), () => void ran.push("the next step")]));
-    endCall();
-    expect(error).toBeInstanceOf(LeftToCaller);
-    expect(ran).toEqual([]);
   });
 });
 

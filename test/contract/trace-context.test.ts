@@ -119,12 +119,15 @@ test("lines have the ids of their span, verbs are beneath the command, and child
   expect(children).toEqual(["none", beneath(inner), beneath(outer), beneath(command), "none"]);
 });
 
-test("a call that is left to its caller has no line: the caller writes it", () => {
+test("a call that is left to its caller says so, and the caller writes what it does", () => {
   using scratch = new ScratchFile();
   take({ TRACEPARENT: VALID, PATCHBAY_TRACE: scratch.file });
   expect(() => inCommand("add", () => leaveToCaller("another program"))).toThrow("another program");
   endCall();
-  expect(readFileSync(scratch.file, "utf8")).toBe("");
+  expect(JSON.parse(readFileSync(scratch.file, "utf8"))).toMatchObject({
+    command: "add",
+    error: "left to the caller: another program",
+  });
 });
 
 test("without a caller's span there are no ids", () => {

@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { CniError, errorText } from "../../src/cni/error.ts";
-import { LeftToCaller } from "../../src/process/calls.ts";
 import { whileWarning } from "../../src/process/warn.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { UnknownNetworkError } from "../../src/runtime/conf/load.ts";
@@ -76,19 +75,6 @@ describe("the configuration of a deletion", () => {
     expect(deletion(failing(new CniError(7, "it is broken", "at its end")))).toEqual(["net", [], [
       "network net cannot be read, and what is recorded of it is undone: it is broken; at its end",
     ]]);
-  });
-
-  test("is examined, and so is all that is recorded; what a resident leaves to its caller is left", () => {
-    recorded([made("thing a")], { ...key, stdin: '{"type":"test","mark":"ledger"}' });
-    addNetwork(at.runtime, at.network([{ type: "one", mark: "then" }]), request);
-    const seen: unknown[] = [];
-    const examine: Runtime["examine"] = (plugins) =>
-      void seen.push(plugins.map(({ type, config }) => [type, config["mark"]]));
-    deletion(asConfigured, { ...at.runtime, examine });
-    expect(seen).toEqual([[["test", "ledger"], ["one", "then"]], [["one", "then"]]]);
-    recorded([made("thing a")], { ...key, ifName: "eth1" });
-    const uncached = attachmentsOfContainer(at.runtime, "web").find(({ isCached }) => !isCached)!;
-    expect(() => deletionOf(at.runtime, uncached, failing(new LeftToCaller()))).toThrow(LeftToCaller);
   });
 });
 

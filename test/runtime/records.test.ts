@@ -1,13 +1,10 @@
 /** What is recorded of attachments, in the cache and in ledgers: which of them, and what can be read of each. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { LeftToCaller } from "../../src/process/calls.ts";
 import { whileWarning } from "../../src/process/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
-import type { ExaminedPlugin } from "../../src/runtime/plugin-call.ts";
 import {
   attachmentsOfContainer,
   attachmentsToNetwork,
-  examineRecords,
   knownAttachments,
   recordedNetwork,
 } from "../../src/runtime/records.ts";
@@ -134,31 +131,4 @@ test("the network of then is the list, or that of one plugin, or one without plu
   // A list may have a type of its own.
   cache({ config: JSON.stringify({ ...list, type: "x" }) });
   expect(types()).toEqual(["one", "two"]);
-});
-
-test("every configuration of ADD that made something is examined, and those of the cache", () => {
-  cache();
-  recorded([made("thing a")], { ...key, plugin: "a", stdin: '{"first":1}' });
-  recorded([made("thing b")], { ...key, plugin: "a", stdin: '{"second":2}' });
-  const examined: unknown[] = [];
-  const runtime = { ...at.runtime, examine: (plugins: readonly ExaminedPlugin[]) => void examined.push(...plugins) };
-  examineRecords(runtime, () => knownAttachments(runtime));
-  expect(examined).toMatchObject([
-    { type: "a", config: { first: 1 } },
-    { type: "a", config: { second: 2 } },
-    { type: "one" },
-    { type: "two" },
-  ]);
-});
-
-test("what is recorded and cannot be examined is left to the caller", () => {
-  recorded([made("thing a")], {
-    ...key,
-    stdin: `${"[".repeat(200)}${"]".repeat(200)}`.replace(/^/, '{"deep":') + "}",
-  });
-  const examining = { ...at.runtime, examine: () => {} };
-  expect(() => examineRecords(examining, () => knownAttachments(examining))).toThrow(
-    new LeftToCaller("damaged record"),
-  );
-  expect(() => examineRecords(at.runtime, () => knownAttachments(at.runtime))).not.toThrow();
 });

@@ -30,7 +30,7 @@ const program = (begin: string, body: string) => `
   import { work } from "${sources}/frontends/resident/worker.ts";
   const say = (text, fd = 1) => writeSync(fd, String(text));
   ${begin}
-  process.exit(work(0, 0, (argv, examine) => {
+  process.exit(work(0, 0, (argv) => {
     ${body}
     return 0;
   }));

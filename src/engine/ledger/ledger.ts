@@ -1,5 +1,5 @@
 /** Reads, locks and removes ledgers. Their format is in record.ts. */
-import { leaveBeforeWaiting } from "../../process/calls.ts";
+import { beforeWaitingFor } from "../../process/patience.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -172,7 +172,7 @@ function addsOf(record: LedgerRecord | undefined) {
 /** A repair that hangs must not keep clean-up from its work for ever. */
 function lockUnlessHeld(fd: number): void {
   if (tryLockShared(fd)) return;
-  leaveBeforeWaiting("another operation");
+  beforeWaitingFor("another operation");
   try {
     lockShared(fd);
   } catch (error) {

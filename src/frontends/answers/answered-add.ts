@@ -2,7 +2,7 @@
 import { errorText } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
-import { isCallerGone } from "../../process/calls.ts";
+import { leaveWhatMayWait, requireCaller } from "../../process/calls.ts";
 import { heedInterruption, Interrupted } from "../../process/interruption.ts";
 import { addNetwork, deleteNetwork } from "../../runtime/chain.ts";
 import type { Network } from "../../runtime/conf/network.ts";
@@ -23,9 +23,10 @@ export function addAnswered(
   answer: (result: VersionedResult | undefined) => void,
   holder?: NetnsHolder,
 ): number {
+  leaveWhatMayWait(network.plugins, runtime.pluginPath);
   const result = addNetwork(runtime, network, request);
   try {
-    if (isCallerGone()) throw new Error("the caller is gone");
+    requireCaller();
     if (holder?.hasEnded) throw new Error(`process ${holder.pid} has ended`);
     heedInterruption();
     answer(result);

@@ -5,7 +5,6 @@ import { isHandedOver, leaveToCaller } from "../../process/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../process/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
 import { SUMMARY, VERSION } from "../../process/version.ts";
 import {
   awaitsValue,
@@ -76,19 +75,14 @@ interface Program {
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
   isOwnName: boolean;
-  examine: Examine | undefined;
 }
 
 /** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
-export function runCommandLine(
-  calledAs: string,
-  args: readonly string[],
-  examine?: Examine,
-): number {
-  const isCnitool = calledAs === "cnitool", called = { isCnitool, examine };
+export function runCommandLine(calledAs: string, args: readonly string[]): number {
+  const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { ...called, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
-    : { ...called, name: "patchbay", commands: ownCommands, aliases: ownAliases, isOwnName: calledAs === "patchbay" };
+    ? { isCnitool, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
+    : { isCnitool, name: "patchbay", commands: ownCommands, aliases: ownAliases, isOwnName: calledAs === "patchbay" };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -143,19 +137,19 @@ const helpOption: OptionTable = { help: { short: "h", help: "" } };
 
 function run(program: Program, name: string, command: Command, args: readonly string[]): number {
   try {
-    const { examine } = program, given = { ...parseArguments(args, { ...command.options, ...helpOption }), examine };
+    const given = parseArguments(args, { ...command.options, ...helpOption });
     if (given.has("help")) {
       print(`${usage(program, name, command)}\n${command.summary}\n${details(`${program.name} ${name}`, command)}`);
       return 0;
     }
     if (!program.isCnitool) refuseEmpty(command, given);
     checkOperands(program, command, given);
-    // The word at which the program's first code blocks signals. Those of a resident are its own.
-    if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
+    // The word at which the program's first code blocks signals.
+    if (args.includes("add") && !isTrue(command.takesBack, given)) releaseInterruptions();
     if (!program.isCnitool) requireRoot(command, given);
     const runIt = () => command.run(given, program.name);
     // What stays would be a span without an end.
-    const work = command.runsByItself ? runIt : () => inCommand(name, runIt);
+    const work = command.stays ? runIt : () => inCommand(name, runIt);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
     if (!program.isCnitool && hasReaderEnough(error)) return ENDED_BY_SIGPIPE;

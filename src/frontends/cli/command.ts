@@ -1,5 +1,4 @@
 /** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
-import type { Examine } from "../../runtime/plugin-call.ts";
 
 export interface Command {
   /** One line for the list of commands. */
@@ -13,8 +12,13 @@ export interface Command {
   readonly needsRoot?: true | ((given: Given) => boolean);
   /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
   readonly takesBack?: true | ((given: Given) => boolean);
-  /** It stays, or changes the installed program: a resident leaves it to the caller's own process. */
+  /**
+   * A resident leaves it to the caller's own process: it stays, changes the installed program, or lists what it has changed,
+   * which a second run of a call that was left half-way could not.
+   */
   readonly runsByItself?: true;
+  /** Nobody expects its end. */
+  readonly stays?: true;
   /** The launcher keeps stdin for a resident when this command comes first (src/native/launch.h). */
   readonly readsStdin?: true;
   /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
@@ -48,8 +52,6 @@ export interface Option {
 }
 
 export interface Given {
-  /** Set by a resident that runs the command. */
-  readonly examine?: Examine | undefined;
   readonly operands: readonly string[];
   has(option: string): boolean;
   /** The last value when the option is repeated. */

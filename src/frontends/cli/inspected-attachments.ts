@@ -2,7 +2,7 @@
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { networkNames } from "../../runtime/conf/directory.ts";
 import { unreadableLedgers } from "../../engine/ledger/ledger.ts";
-import { examineRecords, knownAttachments } from "../../runtime/records.ts";
+import { knownAttachments } from "../../runtime/records.ts";
 import { type Command, type Given, UsageError } from "./command.ts";
 import { namedBy, namedOrPlaced, notAttached, nothingAttached } from "./named-attachments.ts";
 import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
@@ -30,9 +30,7 @@ export const inspectionArguments = {
  * is what people call.
  */
 export function selectedAttachments(given: Given, command: string): KnownAttachment[] {
-  const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime), command);
-  examineRecords(runtime, () => selected);
-  return selected;
+  return selectedOf(given, knownAttachments(runtimeOf(given)), command);
 }
 
 function selectedOf(given: Given, all: KnownAttachment[], command: string): KnownAttachment[] {

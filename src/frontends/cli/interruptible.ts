@@ -1,13 +1,11 @@
 /** Work that takes back what it has begun when SIGINT or SIGTERM comes. src/native/entry.c knows its commands' names. */
-import { isHandedOver } from "../../process/calls.ts";
 import { interruptedBy, nameOf, takeInterruptions } from "../../process/interruption.ts";
 import { notTakenBack } from "../../contract/failures.ts";
 import { printToStderr } from "../../process/output.ts";
 
 /** Returns the exit status of the work, or that of a program which the signal has ended. */
 export function interruptible(command: string, work: () => number): number {
-  // The signals of a resident are its own. It sees that its caller is gone.
-  if (!isHandedOver()) takeInterruptions();
+  takeInterruptions();
   try {
     return work();
   } catch (error) {

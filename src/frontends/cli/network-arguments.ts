@@ -6,7 +6,7 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { readCache } from "../../runtime/cache.ts";
-import { examined, loadedOrRecorded, networkNamed } from "../../runtime/conf/load.ts";
+import { loadedOrRecorded, loadNetwork } from "../../runtime/conf/load.ts";
 import {
   configDirectoryOfCaller,
   DEFAULT_CACHE_DIRECTORY,
@@ -87,7 +87,6 @@ export function runtimeOf(given: Given): Runtime {
     configDirectory: configDirectoryOf(given),
     pluginPath: given.value("plugin-path") ?? variable("CNI_PATH") ?? "",
     cacheDirectory: cacheDirectory === undefined ? DEFAULT_CACHE_DIRECTORY : absolutePath(cacheDirectory),
-    examine: given.examine,
   };
 }
 
@@ -96,7 +95,7 @@ export function configDirectoryOf(given: Given): string {
 }
 
 export function networkOf(given: Given, name = given.operands[0]!): Network {
-  return networkNamed(runtimeOf(given), name);
+  return loadNetwork(configDirectoryOf(given), name);
 }
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */
@@ -105,9 +104,7 @@ export function networkOrRecorded(
   name: string,
   recorded: () => Network | undefined,
 ): ReturnType<typeof loadedOrRecorded> {
-  const found = loadedOrRecorded(() => networkOf(given, name), recorded);
-  if (!found.isConfigured) examined(found.network, runtimeOf(given));
-  return found;
+  return loadedOrRecorded(() => networkOf(given, name), recorded);
 }
 
 /** It may be podman's, or one whose file is gone. */

@@ -11,7 +11,8 @@ import { addUnlocked, deleteUnlocked } from "../../runtime/chain.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../../runtime/container-networks.ts";
 import { warnOfIdle } from "../../runtime/idle-warnings.ts";
-import { networkNamed } from "../../runtime/conf/load.ts";
+import { leaveWhatMayWait } from "../../process/calls.ts";
+import { loadNetwork } from "../../runtime/conf/load.ts";
 import { withContainerLocked } from "../../runtime/lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../../runtime/plugin-call.ts";
 import { attachmentsOfContainer, type RecordedAttachment } from "../../runtime/records.ts";
@@ -38,6 +39,7 @@ export function attachAll(
   accept: (attached: readonly Attached[]) => void,
 ): void {
   const planned = plannedCalls(runtime, container, asked);
+  leaveWhatMayWait(planned.flatMap(({ network }) => network.plugins), runtime.pluginPath);
   if (asked.annotatedPorts !== undefined) refusePortsInUse(asked.ports, asked.annotatedPorts);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
     const left = attachmentsOfContainer(runtime, container.id).filter((one) =>
@@ -76,7 +78,7 @@ function plannedCalls(
 ) {
   const loaded = networks.map((requested) => ({
     requested,
-    network: networkNamed(runtime, requested.network),
+    network: loadNetwork(runtime.configDirectory, requested.network),
   }));
   warnOfUntaken(loaded.map(({ network }) => network), capabilityArgs);
   const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));

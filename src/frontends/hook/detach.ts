@@ -1,9 +1,8 @@
 /** `patchbay hook del`: detaches a container from all networks that records name, or from some of them. */
 import { throwJoined } from "../../contract/failures.ts";
 import { removeEmptyLedgersOfContainer } from "../../engine/ledger/ledger.ts";
-import { LeftToCaller } from "../../process/calls.ts";
 import { deleteAllRecorded, type Deletion, deletionOf } from "../../runtime/container-networks.ts";
-import { networkNamed } from "../../runtime/conf/load.ts";
+import { loadNetwork } from "../../runtime/conf/load.ts";
 import { withContainerLocked } from "../../runtime/lock.ts";
 import type { AttachmentRequest, Runtime } from "../../runtime/plugin-call.ts";
 import { attachmentsOfContainer } from "../../runtime/records.ts";
@@ -35,7 +34,7 @@ export function detachAll(
         deletions.push(asConfigured(runtime, { network, ...request }));
       } catch (error) {
         // The network is neither recorded nor configured.
-        if (error instanceof LeftToCaller || only !== undefined) throw error;
+        if (only !== undefined) throw error;
       }
     }
     throwJoined(deleteAllRecorded(runtime, deletions), "\n");
@@ -52,5 +51,5 @@ export function asConfigured(
   runtime: Runtime,
   attachment: AttachmentRequest & { readonly network: string },
 ): Deletion {
-  return { network: networkNamed(runtime, attachment.network), request: attachment };
+  return { network: loadNetwork(runtime.configDirectory, attachment.network), request: attachment };
 }

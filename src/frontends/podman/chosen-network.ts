@@ -1,14 +1,13 @@
 /** The CNI network that a podman network stands for. */
 import { errorText } from "../../cni/error.ts";
-import { LeftToCaller } from "../../process/calls.ts";
 import { mayWrite } from "../../ffi/access.ts";
 import { variable } from "../../ffi/environment.ts";
 import { exists } from "../../ffi/files.ts";
 import { networkNames } from "../../runtime/conf/directory.ts";
 import type { Network } from "../../runtime/conf/network.ts";
-import { networkNamed } from "../../runtime/conf/load.ts";
+import { loadNetwork } from "../../runtime/conf/load.ts";
 import { configDirectoryOfCaller, DEFAULT_CACHE_DIRECTORY } from "../../runtime/paths.ts";
-import type { Examine, Runtime } from "../../runtime/plugin-call.ts";
+import type { Runtime } from "../../runtime/plugin-call.ts";
 import type { PodmanNetwork } from "../../interop/podman-documents/netavark.schema.ts";
 import { type DriverOptions, readOptions, refused } from "./options.ts";
 
@@ -28,14 +27,13 @@ export function cniName({ name, options }: PodmanNetwork): string {
   return options?.["conflist"] ?? name;
 }
 
-export function runtimeFor({ options }: PodmanNetwork, examine: Examine | undefined): Runtime {
+export function runtimeFor({ options }: PodmanNetwork): Runtime {
   const hasUsual = mayWrite(nearest(DEFAULT_CACHE_DIRECTORY));
   return {
     configDirectory: configDirectoryOfCaller(),
     pluginPath: options?.["pluginPath"] ?? variable("CNI_PATH") ?? "",
     // Rootless podman has only a /run of its own, as long as it has containers.
     cacheDirectory: hasUsual ? DEFAULT_CACHE_DIRECTORY : "/run/cni",
-    examine,
   };
 }
 
@@ -46,9 +44,8 @@ function nearest(path: string): string {
 
 function named(name: string, runtime: Runtime): Network {
   try {
-    return networkNamed(runtime, name);
+    return loadNetwork(runtime.configDirectory, name);
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     throw refused("conflist", name, errorText(error));
   }
 }

@@ -2,13 +2,12 @@
 import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
 import { nextSteps } from "../answers/next-steps.ts";
 import { networkProblems } from "../../runtime/network-summary.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
 import type { PodmanNetwork } from "../../interop/podman-documents/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 
 /** podman keeps its own value of a key that is left out. */
-export function createNetwork(podman: PodmanNetwork, examine: Examine | undefined): PodmanNetwork {
-  const runtime = runtimeFor(podman, examine), { pluginPath } = runtime, { network } = chosenNetwork(podman, runtime);
+export function createNetwork(podman: PodmanNetwork): PodmanNetwork {
+  const runtime = runtimeFor(podman), { pluginPath } = runtime, { network } = chosenNetwork(podman, runtime);
   refuseUnused(podman);
   const errors = lintNetwork(network.path!, pluginPath).filter(({ severity }) => severity === "error");
   const problems = errors.length > 0 ? errors.map(describeFinding) : networkProblems(network, pluginPath);

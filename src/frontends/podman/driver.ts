@@ -7,7 +7,6 @@ import { inCommand } from "../../contract/trace.ts";
 import { readAll } from "../../ffi/files.ts";
 import { addAnswered } from "../answers/answered-add.ts";
 import { printLine } from "../../process/output.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
 import { VERSION } from "../../process/version.ts";
 import { printAnswer } from "../answers/answer.ts";
 import type { PluginCall } from "../../interop/podman-documents/netavark.schema.ts";
@@ -21,18 +20,16 @@ import { keyOf, takeBackFormer, tearDown } from "./teardown.ts";
 
 const API_VERSION = "1.0.0";
 
-const verbs: Readonly<
-  Record<DriverVerb, (netnsPath: string | undefined, examine: Examine | undefined) => object | number | void>
-> = {
+const verbs: Readonly<Record<DriverVerb, (netnsPath: string | undefined) => object | number | void>> = {
   info: () => ({ version: VERSION, api_version: API_VERSION }),
-  create: (_, examine) => createNetwork(decodeNetwork(readDocument()), examine),
-  setup: (netnsPath, examine) => setUp(required(netnsPath), decodePluginCall(readDocument()), examine),
-  teardown: (netnsPath, examine) => tearDown(required(netnsPath), decodePluginCall(readDocument()), examine),
+  create: () => createNetwork(decodeNetwork(readDocument())),
+  setup: (netnsPath) => setUp(required(netnsPath), decodePluginCall(readDocument())),
+  teardown: (netnsPath) => tearDown(required(netnsPath), decodePluginCall(readDocument())),
 };
 
 /** Returns the exit status. */
-export function runDriver({ verb, netnsPath }: DriverCall, examine?: Examine): number {
-  return printAnswer(() => inCommand(verb, () => verbs[verb](netnsPath, examine)));
+export function runDriver({ verb, netnsPath }: DriverCall): number {
+  return printAnswer(() => inCommand(verb, () => verbs[verb](netnsPath)));
 }
 
 function required(netnsPath: string | undefined): string {
@@ -45,10 +42,10 @@ function readDocument(): unknown {
 }
 
 /** Prints the answer itself, or takes the attachment back. Returns the exit status. */
-function setUp(netnsPath: string, call: PluginCall, examine: Examine | undefined): number {
+function setUp(netnsPath: string, call: PluginCall): number {
   const { static_ips: addresses = [], static_mac } = call.network_options;
   const requested = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
-  const key = keyOf(call), runtime = runtimeFor(call.network, examine), chosen = chosenNetwork(call.network, runtime);
+  const key = keyOf(call), runtime = runtimeFor(call.network), chosen = chosenNetwork(call.network, runtime);
   const request = attachmentRequest(netnsPath, call, chosen);
   takeBackFormer(runtime, key, netnsPath, call);
   return addAnswered(

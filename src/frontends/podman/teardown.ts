@@ -6,17 +6,16 @@ import { errorText } from "../../cni/error.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { attemptAll } from "../../contract/failures.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { LeftToCaller } from "../../process/calls.ts";
 import { warn } from "../../process/warn.ts";
 import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../../runtime/container-networks.ts";
-import type { Examine, Runtime } from "../../runtime/plugin-call.ts";
+import type { Runtime } from "../../runtime/plugin-call.ts";
 import { attachmentsOfContainer, networkWithoutPlugins, type RecordedAttachment } from "../../runtime/records.ts";
 import type { PluginCall } from "../../interop/podman-documents/netavark.schema.ts";
 import { attachmentRequest } from "./attachment-request.ts";
 import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
 
-export function tearDown(netnsPath: string, call: PluginCall, examine: Examine | undefined): void {
-  const runtime = runtimeFor(call.network, examine), key = keyOf(call), recorded = recordedOf(runtime, key);
+export function tearDown(netnsPath: string, call: PluginCall): void {
+  const runtime = runtimeFor(call.network), key = keyOf(call), recorded = recordedOf(runtime, key);
   const isRecorded = recorded.some(({ network }) => network === key.network);
   // There is one interface of the name, whatever its network is called now.
   const deletions = recorded.map((one) => deletionIn(runtime, { ...one, netnsPath }, call));
@@ -35,7 +34,6 @@ export function takeBackFormer(runtime: Runtime, key: Owner, netnsPath: string, 
       deleteRecorded(runtime, deletionIn(runtime, former, call));
     }
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     warn(`what is left of the container's former attachment stays until teardown: ${errorText(error)}`);
   }
 }
@@ -53,7 +51,6 @@ function recordedOf(runtime: Runtime, { containerId, ifName }: Owner): RecordedA
   return attachmentsOfContainer(runtime, containerId).filter((one) => one.ifName === ifName);
 }
 
-/** A resident leaves the call to its caller here, before anything is changed. */
 function deletionIn(runtime: Runtime, attachment: RecordedAttachment, call: PluginCall): Deletion {
   return deletionOf(runtime, attachment, () => {
     if (attachment.network === cniName(call.network)) return asConfigured(runtime, attachment.netnsPath, call);
@@ -66,7 +63,6 @@ function deletionOfUnrecorded(runtime: Runtime, key: Owner, netnsPath: string, c
   try {
     return asConfigured(runtime, netnsPath, call);
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     warn(`network ${key.network} cannot be read, and nothing is recorded of this container: ${errorText(error)}`);
     const request = { ...key, netnsPath, cniArgs: [], capabilityArgs: {} };
     return { network: networkWithoutPlugins(key.network), request };

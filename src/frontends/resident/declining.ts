@@ -5,20 +5,21 @@
 import { field, isObject, parseDocument } from "../../cni/json.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import type { Awaited } from "../../contract/plugin.ts";
-import { leaveToCaller } from "../../process/calls.ts";
+import type { PluginToCall } from "../../process/calls.ts";
 import { variable } from "../../ffi/environment.ts";
 import { hasContent } from "../../process/kept-open.ts";
 import { mayFirewalldRun } from "../../interop/firewalld/client.ts";
 import { FAMILIES } from "../../interop/iptables/rule.ts";
 import { legacyTablesFile } from "../../interop/iptables/which-iptables.ts";
 import { loadRecorded, pluginNamed } from "../../plugins/table.ts";
-import type { ExaminedPlugin } from "../../runtime/plugin-call.ts";
 import { nameOf, type Request } from "./protocol.ts";
 
 /** Variables with paths. */
 const PATHS = ["CNI_NETNS", "CNI_PATH", "NETCONFPATH", "PATCHBAY_STATE_DIR", "XDG_RUNTIME_DIR"];
 /** They lead each process to files of its own. */
 const OF_THE_PROCESS = /\/proc\/(?:self|thread-self)\b|\/dev\/(?:fd|stdin|stdout|stderr)\b/;
+/** The first argument of what is no call: a worker would not come back. */
+const STAYING = new Set(["serve", "daemon"]);
 
 /**
  * Returns why the call is not served, or undefined. Commands of the runtime are declined later, when the command and its
@@ -30,6 +31,7 @@ export function reasonToDecline(
   readStdin: () => Uint8Array,
 ): string | undefined {
   const calledBy = nameOf(request), given = [...request.argv, ...PATHS.map((name) => variable(name) ?? "")];
+  if (STAYING.has(request.argv[1] ?? "")) return "command";
   if (given.some((path) => OF_THE_PROCESS.test(path))) return "path of the process";
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
   const name = pluginNamed(calledBy);
@@ -43,12 +45,13 @@ export function reasonToDecline(
   }
 }
 
-/** Leaves the call when one of the plugins may wait, or is a program of others: all our own run in this process. */
-export function leaveWhatWaits(plugins: readonly ExaminedPlugin[], pluginPath: string): void {
+/** Why the caller runs these plugins itself: one may wait, or is a program of others. All our own run in this process. */
+export function reasonToKeep(plugins: readonly PluginToCall[], pluginPath: string): string | undefined {
   for (const { type, config } of plugins) {
     const reason = isForeign(type, pluginPath) ? "foreign plugin" : reasonOfPlugin(type, config, pluginPath);
-    if (reason !== undefined) leaveToCaller(reason);
+    if (reason !== undefined) return reason;
   }
+  return undefined;
 }
 
 function reasonOfPlugin(name: string, document: Record<string, unknown>, path: string): string | undefined {

@@ -3,7 +3,7 @@
  * A worker ends when its parent ends, between two calls.
  */
 import { expectLongLife } from "../../services/daemon/long-life.ts";
-import { endCall, LeftToCaller, processId, reasonLeft, takeCall } from "../../process/calls.ts";
+import { endCall, processId, reasonLeft, takeCall } from "../../process/calls.ts";
 import { takeEnvironment } from "../../ffi/environment.ts";
 import { closeFile, identify, isSocket } from "../../ffi/files.ts";
 import { keepFromNowOn } from "../../process/kept-open.ts";
@@ -11,11 +11,10 @@ import { libc } from "../../ffi/libc.ts";
 import { memoryKib } from "../../ffi/process-files.ts";
 import { forgetEnded } from "../../ffi/spawn.ts";
 import { SharedWait } from "../../ffi/poll.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
 import { ownBuild } from "../../engine/build.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
-import { leaveWhatWaits, reasonToDecline } from "./declining.ts";
+import { reasonToDecline, reasonToKeep } from "./declining.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import {
   DECLINED,
@@ -40,7 +39,7 @@ const LONGEST_LOOK_MS = 5000;
 const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
-export type RunCall = (argv: readonly string[], examine: Examine) => number;
+export type RunCall = (argv: readonly string[]) => number;
 
 export function isStartedByResident(): boolean {
   try {
@@ -57,7 +56,7 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
   counters = new Counters(COUNTERS);
   keepFromNowOn();
   expectLongLife();
-  const rehearsal = new Rehearsal(rehearsals, streams, (argv) => runCall(argv, leaveWhatWaits));
+  const rehearsal = new Rehearsal(rehearsals, streams, runCall);
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
@@ -139,7 +138,7 @@ function serve(
     const isAnswered = obstacle === undefined ? connection.send(plainMessage(READY)) : decline(connection, obstacle);
     if (isAnswered) board.countCall();
     if (!isAnswered || obstacle !== undefined) return true;
-    takeCall({ id: () => idOf(connection), isGone: () => isGone(connection) });
+    takeCall({ id: () => idOf(connection), isGone: () => isGone(connection), reasonToKeep });
     run(connection, streams, request, runCall);
     return true;
   } finally {
@@ -200,9 +199,9 @@ function prepare(request: Request, streams: Streams, stdin: number | undefined):
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
   let status = 1;
   try {
-    status = runCall(argv, leaveWhatWaits);
+    status = runCall(argv);
   } catch (error) {
-    if (!(error instanceof LeftToCaller)) throw error;
+    if (reasonLeft() === undefined) throw error;
   }
   const reason = reasonLeft();
   if (reason !== undefined) return void decline(connection, reason);

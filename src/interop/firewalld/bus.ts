@@ -2,7 +2,7 @@
  * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
  * Protocol", "Authentication Protocol").
  */
-import { BRIEF_WAIT_MS, isHandedOver, leaveBeforeWaiting } from "../../process/calls.ts";
+import { beforeWaitingFor, patienceHereMs } from "../../process/patience.ts";
 import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, isErrno, SyscallError } from "../../ffi/errno.ts";
 import { variable } from "../../ffi/environment.ts";
 import { closeFile, writeAll } from "../../ffi/files.ts";
@@ -64,7 +64,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS, leftMs = patienceMs): Bu
   const incoming = new Incoming(fd, patienceMs, deadline);
   let serial = 0;
   try {
-    leaveBeforeWaiting("firewalld", patienceMs);
+    beforeWaitingFor("firewalld", patienceMs);
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
@@ -113,11 +113,10 @@ function connect(addresses: string, patienceMs: number, leftMs: number): number 
     if (name === undefined) continue;
     try {
       const path = (kind === "path" ? "" : "\0") + decodeURIComponent(name);
-      // Where nobody listens there is nothing to wait for, so a worker of a resident looks, too.
-      return connectTo(path, isHandedOver() ? Math.min(leftMs, BRIEF_WAIT_MS) : leftMs, SOCK_STREAM, address);
+      return connectTo(path, patienceHereMs(leftMs), SOCK_STREAM, address);
     } catch (error) {
       if (isErrno(error, ETIMEDOUT)) {
-        leaveBeforeWaiting("firewalld", patienceMs);
+        beforeWaitingFor("firewalld", patienceMs);
         throw noAnswer(patienceMs);
       }
       if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;

@@ -2,8 +2,8 @@
  * firewalld's D-Bus interface (firewalld.dbus(5)), and a part of it by itself: addresses as sources of a zone. Changes last
  * until firewalld is reloaded.
  */
-import { BRIEF_WAIT_MS, forgetAfterCall, isHandedOver, leaveToCaller } from "../../process/calls.ts";
-import { patienceLeftMs, waitingFor } from "../../process/patience.ts";
+import { forgetAfterCall } from "../../process/calls.ts";
+import { beforeWaitingFor, BRIEF_WAIT_MS, patienceLeftMs, waitingFor } from "../../process/patience.ts";
 import { warn } from "../../process/warn.ts";
 import {
   type Bus,
@@ -24,9 +24,9 @@ const QUESTION_PATIENCE_MS = 3000;
 let answered: { reason: string | undefined } | undefined;
 forgetAfterCall(() => (answered = undefined));
 
-/** Undefined when firewalld runs. Asked once in a call. A worker of a resident leaves the call where it may run. */
+/** Undefined when firewalld runs. Asked once in a call, and again when the bus has not said no at once. */
 export function whyNotRunning(): string | undefined {
-  if (isHandedOver() && mayFirewalldRun()) leaveToCaller("firewalld");
+  if (mayFirewalldRun()) beforeWaitingFor("firewalld");
   answered ??= { reason: askWhyNotRunning() };
   return answered.reason;
 }
@@ -47,7 +47,7 @@ function reasonWithin(patienceMs: number): string | undefined {
   return runs === true ? undefined : "firewalld does not run";
 }
 
-/** For a resident: asks for at most `BRIEF_WAIT_MS`. A clear no counts for the whole call. */
+/** Asks for at most `BRIEF_WAIT_MS`. A clear answer counts for the whole call. */
 export function mayFirewalldRun(): boolean {
   try {
     answered ??= { reason: reasonWithin(BRIEF_WAIT_MS) };

@@ -12,7 +12,7 @@ import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { lockExclusive } from "../../process/lock.ts";
 import { openOwnNetns } from "../../ffi/netns.ts";
-import { patienceLeftMs, waitingFor } from "../../process/patience.ts";
+import { beforeWaitingFor, patienceLeftMs, waitingFor } from "../../process/patience.ts";
 import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
 import { runTrusted } from "../../process/trusted-executable.ts";
 import { hasLegacyTable } from "./which-iptables.ts";
@@ -30,6 +30,7 @@ export function readTable(name: TableName, family: Family): IptablesTable {
 }
 
 export function changeTable(name: TableName, family: Family, plan: TablePlan): void {
+  beforeWaitingFor("legacy iptables");
   // Rules belong to a network namespace, and so does the lock.
   const lock = openOwnNetns();
   try {

@@ -2,12 +2,11 @@
  * A connection to a database server of Open vSwitch (RFC 7047, section 4). What the server sends is bounded, in time and in
  * bytes, whatever it is.
  */
-import { isHandedOver, leaveBeforeWaiting } from "../../process/calls.ts";
 import { ECONNRESET, EPIPE, ETIMEDOUT, isErrno } from "../../ffi/errno.ts";
 import { closeFile, writeAll } from "../../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../../process/interruption.ts";
 import { libc, retrying, utf8 } from "../../ffi/libc.ts";
-import { patienceLeftMs, waitingFor } from "../../process/patience.ts";
+import { beforeWaitingFor, patienceHereMs, patienceLeftMs, waitingFor } from "../../process/patience.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
 import { Documents } from "./documents.ts";
 import { connectToServer } from "./server-address.ts";
@@ -158,10 +157,10 @@ export class OvsdbConnection {
 
   private isReady(deadline: number): boolean {
     for (;;) {
-      const now = performance.now(), leaveAt = this.begun + WORKER_PATIENCE_MS;
+      const now = performance.now(), brieflyUntil = this.begun + WORKER_PATIENCE_MS;
       if (now >= deadline) return false;
-      if (now >= leaveAt) leaveBeforeWaiting("Open vSwitch");
-      const until = isHandedOver() && now < leaveAt ? Math.min(leaveAt, deadline) : deadline;
+      if (now >= brieflyUntil) beforeWaitingFor("Open vSwitch");
+      const until = now < brieflyUntil ? Math.min(brieflyUntil, deadline) : deadline;
       const signals = this.isInterruptible ? interruptionDescriptor() : -1;
       const ready = poll([this.fd, signals].map((fd) => ({ fd, events: POLLIN })), until - now);
       if (ready.has(signals)) heedInterruption();
@@ -198,10 +197,9 @@ function connect(server: string): number {
   const patienceMs = patienceLeftMs(server, PATIENCE_MS);
   if (patienceMs === 0) throw silent(server);
   try {
-    const limitMs = isHandedOver() ? Math.min(WORKER_PATIENCE_MS, patienceMs) : patienceMs;
-    return waitingFor(server, () => connectToServer(server, limitMs));
+    return waitingFor(server, () => connectToServer(server, patienceHereMs(patienceMs, WORKER_PATIENCE_MS)));
   } catch (error) {
-    if (isErrno(error, ETIMEDOUT)) leaveBeforeWaiting("Open vSwitch");
+    if (isErrno(error, ETIMEDOUT)) beforeWaitingFor("Open vSwitch");
     throw error;
   }
 }

@@ -1,19 +1,7 @@
 /** Finding a network by its name, by the rules of the reference library. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
-import type { Runtime } from "../plugin-call.ts";
 import type { Network } from "./network.ts";
 import { networkPaths, readNetwork } from "./network-file.ts";
-
-/** A resident leaves the calls of some networks to their callers. */
-export function networkNamed(runtime: Runtime, name: string): Network {
-  return examined(loadNetwork(runtime.configDirectory, name), runtime);
-}
-
-/** Does for a network of a record what `networkNamed` does. */
-export function examined(network: Network, runtime: Runtime): Network {
-  runtime.examine?.(network.plugins, runtime.pluginPath);
-  return network;
-}
 
 /** Lists come before single plugins. A file that cannot be read ends the lookup. */
 export function loadNetwork(directory: string, name: string): Network {

@@ -1,6 +1,6 @@
 /** The plugin's side: asks the service, and waits for its answer. */
 import { errorText } from "../../cni/error.ts";
-import { leaveBeforeWaiting } from "../../process/calls.ts";
+import { beforeWaitingFor } from "../../process/patience.ts";
 import {
   EACCES,
   EAGAIN,
@@ -41,7 +41,7 @@ type Reply = Exclude<Answer, { failure: string }>;
 
 /** Throws NoService or Failed. `patienceMs` is for all that a verb asks this service. `netns` is an open descriptor of the container's namespace. */
 export function ask(socketPath: string, request: ServiceRequest, patienceMs: number, netns?: number): Reply {
-  leaveBeforeWaiting("DHCP");
+  beforeWaitingFor("DHCP");
   return waitingFor(socketPath, () => converse(socketPath, request, patienceLeftMs(socketPath, patienceMs), netns));
 }
 

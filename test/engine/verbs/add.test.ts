@@ -1,7 +1,7 @@
 /** ADD: what is refused before anything is made, and what a resident that died has left. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { openSession } from "../../../src/engine/run.ts";
-import { endCall, ownProcessId, takeCall } from "../../../src/process/calls.ts";
+import { endCall, leaveToCaller, ownProcessId, takeCall } from "../../../src/process/calls.ts";
 import {
   answerWith,
   asked,
@@ -59,6 +59,13 @@ describe("refused before anything is made", () => {
     ]);
     expect(add({ isGone: true, plugin: { keepsNothing: true } })).toEqual(["apply thing a outside"]);
     expect(add({ isGone: true, plugin: { del: () => {} } })).toEqual(["apply thing a outside"]);
+  });
+
+  test("a call that is left to its caller", () => {
+    takeCall({ id: ownProcessId, isGone: () => false });
+    expect(() => leaveToCaller("a wait")).toThrow("left to the caller");
+    expect(add()).toEqual(["left to the caller: a wait"]);
+    expect(bench.ledgers()).toEqual([]);
   });
 });
 

@@ -219,19 +219,6 @@ test.each(["by itself", "through a resident"])("on a terminal, add ends its line
   await resident.exited;
 });
 
-test("gc of several networks that a resident leaves to its callers", async () => {
-  for (const name of ["f1", "f2"]) {
-    configure(name, [{ type: "loopback" }]);
-    await must("add", name, "c1", "--container-id", "first", "-i", "lo");
-    configure(name, [{ type: "loopback" }, { ...bridge, ipam: { type: "dhcp" } }]);
-  }
-  const resident = await startResident(machine, 1);
-  expect(await patchbay(["gc", "--gone"])).toEqual({ code: 0, stdout: "", stderr: "" });
-  expect((await json("serve", "--status")).declined).toEqual({ DHCP: 1 });
-  resident.kill();
-  await resident.exited;
-});
-
 test("gc says that nothing is attached, or would be deleted", async () => {
   for (const name of ["f1", "f2"]) configure(name, [{ type: "loopback" }]);
   for (const name of ["n", "m", "f1", "f2"]) await must("gc", name, "--all");

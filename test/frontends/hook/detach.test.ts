@@ -2,10 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { errorText } from "../../../src/cni/error.ts";
-import { LeftToCaller } from "../../../src/process/calls.ts";
 import { whileWarning } from "../../../src/process/warn.ts";
 import { addNetwork } from "../../../src/runtime/chain.ts";
-import { networkNamed } from "../../../src/runtime/conf/load.ts";
+import { loadNetwork } from "../../../src/runtime/conf/load.ts";
 import { detachAll } from "../../../src/frontends/hook/detach.ts";
 import { parseNetworks } from "../../../src/frontends/hook/request.ts";
 import type { Runtime } from "../../../src/runtime/plugin-call.ts";
@@ -31,7 +30,7 @@ function configure(name: string, mark = "at first"): void {
 function attached(...places: [network: string, ifName: string][]): void {
   for (const [name, ifName] of places) {
     const request = { containerId: "web", netnsPath: "/run/netns/none", ifName, cniArgs: [], capabilityArgs: {} };
-    addNetwork(at.runtime, networkNamed(at.runtime, name), request);
+    addNetwork(at.runtime, loadNetwork(at.runtime.configDirectory, name), request);
   }
 }
 
@@ -48,7 +47,6 @@ function detach(only?: string, annotated?: string, runtime: Runtime = at.runtime
     );
     return said;
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     return [...said, errorText(error)];
   }
 }
@@ -124,15 +122,6 @@ test("what fails is told for each, the others go, and a second call tries again"
   for (const name of ["front", "side"]) at.plugin(name, { DEL: { stdout: "" } });
   expect(detach()).toEqual([]);
   expect(dels()).toEqual(["side", "back", "front", "side", "front"]);
-});
-
-test("a call that a resident leaves to its caller has called nobody, though a wanted network alone may wait", () => {
-  attached(["front", "eth0"]);
-  const examine: Runtime["examine"] = ([plugin]) => {
-    if (plugin!.type === "back") throw new LeftToCaller();
-  };
-  expect(() => detach(undefined, "back", { ...at.runtime, examine })).toThrow(LeftToCaller);
-  expect(dels()).toEqual([]);
 });
 
 test("an empty ledger of an ADD that was killed goes with the container's last network, not with one that is named", () => {

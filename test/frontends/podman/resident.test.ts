@@ -59,7 +59,7 @@ test("create, setup and teardown are served; what may wait for others is left to
     "own teardown: served",
     "own teardown: served",
     "own info: served",
-    "foreign create: alone",
+    "foreign create: served",
     "foreign setup: alone",
     "foreign teardown: alone",
     "foreign teardown: alone",

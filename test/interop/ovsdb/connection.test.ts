@@ -3,7 +3,7 @@ import { afterAll, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { endCall, LeftToCaller, takeCall } from "../../../src/process/calls.ts";
+import { endCall, reasonLeft, takeCall } from "../../../src/process/calls.ts";
 import { closeFile } from "../../../src/ffi/files.ts";
 import { listenAt, listenOn } from "../../../src/ffi/socket/unix.ts";
 import { NoDatabase, OvsdbConnection, Refused } from "../../../src/interop/ovsdb/connection.ts";
@@ -182,7 +182,8 @@ test("a worker leaves the call when the server takes nobody", () => {
   const first = OvsdbConnection.open(path);
   takeCall({ id: () => undefined, isGone: () => false });
   try {
-    expect(() => OvsdbConnection.open(path)).toThrow(LeftToCaller);
+    expect(() => OvsdbConnection.open(path)).toThrow("left to the caller");
+    expect(reasonLeft()).toBe("Open vSwitch");
   } finally {
     endCall();
     first.close();

@@ -10,6 +10,7 @@ export function daemonCommand(name: string): Command {
 export function commandOf({ flags, problemOf, run, ...described }: DaemonCommand): Command {
   return {
     runsByItself: true,
+    stays: true,
     operands: "",
     operandCount: [0, 0],
     needsRoot: true,

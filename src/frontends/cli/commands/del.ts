@@ -5,12 +5,7 @@ import { UnknownNetworkError } from "../../../runtime/conf/load.ts";
 import { deleteRecorded } from "../../../runtime/container-networks.ts";
 import { unconfiguredNetwork } from "../../../runtime/gc.ts";
 import type { AttachmentRequest } from "../../../runtime/plugin-call.ts";
-import {
-  attachmentsOfContainer,
-  examineRecords,
-  knownAttachments,
-  recordedNetwork,
-} from "../../../runtime/records.ts";
+import { knownAttachments, recordedNetwork } from "../../../runtime/records.ts";
 import { closestName } from "../../../runtime/spelling.ts";
 import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
@@ -79,10 +74,7 @@ function remove(given: Given, request: AttachmentRequest, begin = () => {}): voi
   // Another attachment's record shows that the network is no typing error.
   const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);
   const { network, isConfigured } = networkOrRecorded(given, key.network, recorded);
-  if (!isConfigured) {
-    examineRecords(runtime, () => attachmentsOfContainer(runtime, key.containerId).map(({ recorded }) => recorded));
-    tellUnconfigured(given, key.network);
-  }
+  if (!isConfigured) tellUnconfigured(given, key.network);
   begin();
   if (isConfigured) deleteNetwork(runtime, network, request);
   else deleteRecorded(runtime, { network, request });

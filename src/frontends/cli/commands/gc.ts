@@ -13,12 +13,7 @@ import {
 import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
-import {
-  attachmentsToNetwork,
-  examineRecords,
-  knownAttachments,
-  type RecordedAttachment,
-} from "../../../runtime/records.ts";
+import { knownAttachments, type RecordedAttachment } from "../../../runtime/records.ts";
 import { closestName } from "../../../runtime/spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
@@ -36,6 +31,7 @@ const choices =
   "--gone deletes those whose namespace is gone, --valid CONTAINER/IFNAME all but those named, --all every one";
 
 export const gcCommand: Command = {
+  runsByItself: true,
   printsAfterwards: true,
   summary: "delete the attachments to a network that are gone, that are not named as valid, or all",
   operands: "[NETWORK]",
@@ -76,10 +72,9 @@ export const gcCommand: Command = {
       else attachments.forEach(describe);
     };
     const networks: FoundNetwork[] = [], names = name === undefined ? recordedNetworks(runtime) : [name];
-    // Finds all before it deletes anything: a resident leaves some to its callers.
+    // Finds all before it deletes anything.
     const failures = collectFailures(names, (each) => {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
-      examineRecords(runtime, () => attachmentsToNetwork(runtime, each).map(({ recorded }) => recorded));
     });
     failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list, view)));
     if (chosen !== undefined && !given.has("dry-run")) {
@@ -153,7 +148,6 @@ export const cnitoolGcCommand: Command = {
   examples: [],
   run(given) {
     const runtime = runtimeOf(given), network = networkOf(given);
-    examineRecords(runtime, () => attachmentsToNetwork(runtime, network.name).map(({ recorded }) => recorded));
     collectGarbage(runtime, network, "uncached", (stale) => stale.forEach(tellDeletion));
     return 0;
   },

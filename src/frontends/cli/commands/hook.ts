@@ -2,7 +2,7 @@
 import { CniError, DECODING_FAILURE, INVALID_CONFIG } from "../../../cni/error.ts";
 import { decodeText } from "../../../cni/json.ts";
 import { resultDocument } from "../../../cni/result-versions.ts";
-import { isCallerGone } from "../../../process/calls.ts";
+import { requireCaller } from "../../../process/calls.ts";
 import { EFBIG, isErrno } from "../../../ffi/errno.ts";
 import { readAll } from "../../../ffi/files.ts";
 import { awaitReady } from "../../../process/interruption.ts";
@@ -63,7 +63,7 @@ function add(given: Given, operands: readonly string[]): number {
   const container = { id: state.id, netnsPath: containerNetns(state) };
   attachAll(runtimeOf(given), container, request, (attached) => {
     // A caller that does not know that its container is attached will not call 'hook del'.
-    if (isCallerGone()) throw new Error("the caller is gone");
+    requireCaller();
     if (given.has("json")) printJson(attached.map(inJson));
   });
   return 0;

@@ -24,6 +24,7 @@ import { print, printLine, printToStderr } from "../../../process/output.ts";
 import { textTable } from "../text-table.ts";
 
 export const ipamCommand: Command = {
+  runsByItself: true,
   printsAfterwards: true,
   summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
   operands: "list|release|import|export [NETWORK] [ADDRESS…]",

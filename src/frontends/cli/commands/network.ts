@@ -3,18 +3,14 @@ import { checkNetworkName } from "../../../cni/invocation.ts";
 import { throwJoined } from "../../../contract/failures.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../../runtime/network-removal.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
-import {
-  attachmentsToNetwork,
-  examineRecords,
-  networkWithoutPlugins,
-  recordedNetwork,
-} from "../../../runtime/records.ts";
+import { attachmentsToNetwork, networkWithoutPlugins, recordedNetwork } from "../../../runtime/records.ts";
 import type { Network } from "../../../runtime/conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
 
 export const networkCommand: Command = {
+  runsByItself: true,
   printsAfterwards: true,
   summary: "remove what a network has left on the host: its bridge, its leases, its records",
   operands: "remove NETWORK",
@@ -40,7 +36,6 @@ export const networkCommand: Command = {
     if (name === undefined) throw new UsageError("network remove needs the NETWORK's name");
     checkNetworkName(name);
     const { network } = networkOrRecorded(given, name, () => tracedNetwork(runtime, name));
-    examineRecords(runtime, () => attachmentsToNetwork(runtime, name).map(({ recorded }) => recorded));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
     if (given.has("json")) printJson(inJson(removal));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);

@@ -13,6 +13,7 @@ import { nextSteps } from "../../answers/next-steps.ts";
 import { isSaid, operandsOf } from "../shown-attachments.ts";
 
 export const repairCommand: Command = {
+  runsByItself: true,
   printsAfterwards: true,
   summary: "restore what attachments have lost, for example when another program flushed its rules",
   ...inspectionArguments,

@@ -8,6 +8,7 @@ const MOST_WORKERS = 64, MOST_SECONDS = 365 * 86400, MOST_REHEARSALS = 10_000;
 
 export const serveCommand: Command = {
   runsByItself: true,
+  stays: true,
   summary: "stay, and serve the calls of this program, so that they need not start it each time",
   operands: "",
   operandCount: [0, 0],

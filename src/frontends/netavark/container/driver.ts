@@ -7,7 +7,7 @@ import type {
 import type { CheckedCall } from "../../../interop/podman-documents/container-call.ts";
 import type { StatusBlock } from "../../../interop/podman-documents/status-block.ts";
 import type { Session } from "../../../engine/session.ts";
-import type { ExaminedPlugin } from "../../../runtime/plugin-call.ts";
+import type { PluginToCall } from "../../../process/calls.ts";
 import type { NamesInNetwork } from "../../../resources/netavark/aardvark-names/spec.ts";
 
 /** One network that the container is to be attached to, or detached from. */
@@ -35,5 +35,5 @@ export interface Driver {
   /** The names for aardvark-dns; undefined for a network without names. */
   names?: NamesInNetwork | undefined;
   /** The plugin that does the work, with its configuration; undefined for another program. */
-  plugin?: ExaminedPlugin;
+  plugin?: PluginToCall;
 }

@@ -1,5 +1,5 @@
 /** A network whose driver is another program (run-foreign-driver.ts): its `setup` and `teardown` do the work. */
-import { leaveBeforeWaiting } from "../../../process/calls.ts";
+import { beforeWaitingFor } from "../../../process/patience.ts";
 import { driverName, findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
 import type { PluginCall, PluginStatus } from "../../../interop/podman-documents/netavark.schema.ts";
 import type { ContainerNetwork, Driver } from "./driver.ts";
@@ -20,7 +20,7 @@ export function foreignDriver(
   const path = findForeignDriver(directories, network.driver);
   if (path === undefined) throw new Error(`unknown network driver "${network.driver}"`);
   // Before another network of the container is attached.
-  leaveBeforeWaiting("another program");
+  beforeWaitingFor("another program");
   const { container_id, container_name, port_mappings } = call, { name: _, ...network_options } = attachment;
   const ofDriver: PluginCall = { container_id, container_name, port_mappings, network, network_options };
   return {

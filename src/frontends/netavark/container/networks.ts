@@ -1,12 +1,12 @@
 /** `netavark setup` and `teardown`: the networks of a container, one after the other. */
-import { isCallerGone } from "../../../process/calls.ts";
+import { leaveWhatMayWait, type PluginToCall, requireCaller } from "../../../process/calls.ts";
 import { whileDirectoryLocked } from "../../../process/lock.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../../../cni/invocation.ts";
 import { attempt } from "../../../contract/failures.ts";
 import { closeFile } from "../../../ffi/files.ts";
 import { openNetns } from "../../../ffi/netns.ts";
 import { attachAllOrNone } from "../../../runtime/container-networks.ts";
-import { type Examine, type ExaminedPlugin, inSession } from "../../../runtime/plugin-call.ts";
+import { inSession } from "../../../runtime/plugin-call.ts";
 import { refuseLoop } from "../../../resources/netavark/aardvark-names/names.ts";
 import type { StatusBlock } from "../../../interop/podman-documents/status-block.ts";
 import type { NamedAttachment } from "../../../interop/podman-documents/netavark.schema.ts";
@@ -28,7 +28,6 @@ export function setUp(
   call: CheckedCall,
   netnsPath: string,
   settings: NetavarkSettings,
-  examine?: Examine,
 ): Record<string, StatusBlock> {
   within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
   checkContainerId(call.container_id);
@@ -38,7 +37,7 @@ export function setUp(
   });
   const drivers = all.map(({ driver }) => driver);
   refuseLoops(call, drivers);
-  examine?.(pluginsOf(drivers), OWN_PLUGINS);
+  leaveWhatMayWait(pluginsOf(drivers), OWN_PLUGINS);
   return whileDirectoryLocked(settings.configDirectory, () => {
     removeStaleAttachments();
     return attachOverStale(all, netnsPath);
@@ -68,7 +67,7 @@ function attachAll(all: Attaching[], netnsPath: string): Record<string, StatusBl
         blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
       },
       finish() {
-        if (isCallerGone()) throw new Error("the caller is gone");
+        requireCaller();
       },
       takeBack: ({ driver }) => driver.tearDown(session, netnsPath),
       errorOf: (error, notTakenBack) => joined([error, ...notTakenBack]),
@@ -78,13 +77,13 @@ function attachAll(all: Attaching[], netnsPath: string): Record<string, StatusBl
 }
 
 /** Continues after a failure. */
-export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings, examine?: Examine): void {
+export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): void {
   checkContainerId(call.container_id);
   const failures: unknown[] = [], drivers: Driver[] = [];
   for (const attachment of call.attachments) {
     attempt(failures, () => drivers.push(driverOf(containerNetworkOf(call, attachment), settings, driverToTearDown)));
   }
-  examine?.(pluginsOf(drivers), OWN_PLUGINS);
+  leaveWhatMayWait(pluginsOf(drivers), OWN_PLUGINS);
   try {
     closeFile(openNetns(netnsPath));
   } catch (error) {
@@ -99,7 +98,7 @@ export function tearDown(call: CheckedCall, netnsPath: string, settings: Netavar
   if (failures.length > 0) throw joined(failures);
 }
 
-function pluginsOf(drivers: readonly Driver[]): ExaminedPlugin[] {
+function pluginsOf(drivers: readonly Driver[]): PluginToCall[] {
   return drivers.flatMap(({ plugin }) => plugin ?? []);
 }
 

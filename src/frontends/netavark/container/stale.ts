@@ -3,7 +3,6 @@
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
 import type { Owner } from "../../../contract/owner.ts";
-import { isLeft } from "../../../process/calls.ts";
 import { isNamespaceGone } from "../../../engine/operator/inspect.ts";
 import { readLedger, removeAllEmptyLedgers, someLedgers } from "../../../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../../engine/ledger/record.ts";
@@ -47,7 +46,6 @@ function removeIfStale(record: LedgerRecord, view: HostView): boolean {
     log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);
     return true;
   } catch (error) {
-    if (isLeft(error)) throw error;
     log("warn", MODULE, `${ifName} of container ${containerId}, which is gone, stays: ${failureText(error)}`);
     return false;
   }

@@ -2,7 +2,6 @@
 import { variable } from "../../../ffi/environment.ts";
 import { readInteger } from "../../../interop/podman-documents/integer.ts";
 import { DNS_PORT } from "../../../resources/netavark/shared/dns-port.ts";
-import type { Examine } from "../../../runtime/plugin-call.ts";
 import type { ParsedOptions } from "./arguments.ts";
 
 export interface NetavarkCall {
@@ -14,7 +13,6 @@ export interface NetavarkCall {
   /** The value of an optional option. */
   optional(name: string): string | undefined;
   readonly hasFile: boolean;
-  readonly examine: Examine | undefined;
   /** stdin, or the file of `--file`. */
   readInput(): Uint8Array;
 }

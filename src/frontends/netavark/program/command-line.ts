@@ -8,7 +8,6 @@ import { SyscallError } from "../../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../../ffi/files.ts";
 import { print, printToStderr } from "../../../process/output.ts";
 import { printAnswer } from "../../answers/answer.ts";
-import type { Examine } from "../../../runtime/plugin-call.ts";
 import { inNetavarksWords } from "../../../resources/netavark/shared/failure.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, RefusedArguments, shown } from "./arguments.ts";
 import { commands, type Subcommand } from "./commands.ts";
@@ -39,9 +38,9 @@ const options: readonly OptionRule[] = [
 ];
 
 /** Returns the exit status. */
-export function runNetavark(args: readonly string[], examine?: Examine): number {
+export function runNetavark(args: readonly string[]): number {
   try {
-    return run(args, examine);
+    return run(args);
   } catch (error) {
     if (error instanceof SyscallError) {
       printToStderr(`netavark: ${error.message}`);
@@ -53,7 +52,7 @@ export function runNetavark(args: readonly string[], examine?: Examine): number 
   }
 }
 
-function run(args: readonly string[], examine: Examine | undefined): number {
+function run(args: readonly string[]): number {
   const global = parseOptions(args, options, { knowsVersion: true }), [name, ...rest] = global.rest;
   if (global.wantsHelp) return printText(programHelp(options));
   if (global.wantsVersion) return printText(versionLine);
@@ -67,17 +66,16 @@ function run(args: readonly string[], examine: Examine | undefined): number {
   const own = parseOptions(rest, known, { amongWords: true });
   if (own.wantsHelp) return printText(helpFor(name));
   const operand = operandOf(name, command, own);
-  return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand, examine })));
+  return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand })));
 }
 
 function runCommand(
   name: string,
   command: Subcommand,
-  { global, own, operand, examine }: {
+  { global, own, operand }: {
     global: ParsedOptions;
     own: ParsedOptions;
     operand: string;
-    examine: Examine | undefined;
   },
 ): object | number | undefined {
   if (isHandedOver() && (!command.isServed || global.values.has("file"))) leaveToCaller("command");
@@ -88,7 +86,6 @@ function runCommand(
     values: command.option === undefined ? [] : own.values.get(command.option.long)!,
     optional: (name: string) => own.values.get(name)?.[0],
     hasFile: global.values.has("file"),
-    examine,
     readInput: () => readInput(global.values.get("file")?.[0]),
   };
   return command.stays ? command.run(call) : inCommand(name, () => command.run(call));

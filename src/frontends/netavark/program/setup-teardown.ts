@@ -1,7 +1,6 @@
 /** `netavark setup` and `teardown`. */
 import { errorText } from "../../../cni/error.ts";
-import { isHandedOver } from "../../../process/calls.ts";
-import { blockSignals, SIGINT, SIGTERM } from "../../../ffi/signals.ts";
+import { postponeInterruptions } from "../../../process/interruption.ts";
 import { printLine, printToStderr } from "../../../process/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
 import { setUp, tearDown } from "../container/networks.ts";
@@ -14,7 +13,7 @@ import { chooseFirewall } from "./firewall-choice.ts";
 export function setup(call: NetavarkCall): number {
   const container = readContainer(call), settings = settingsOf(call, container);
   if (settings.firewall === "firewalld") requireFirewalld();
-  const blocks = setUp(container, call.operand, settings, call.examine);
+  const blocks = setUp(container, call.operand, settings);
   try {
     printLine(JSON.stringify(blocks));
     return 0;
@@ -27,10 +26,9 @@ export function setup(call: NetavarkCall): number {
 
 export function teardown(call: NetavarkCall): undefined {
   const container = readContainer(call);
-  // podman is often stopped together with its container: the work is completed first. A signal to the caller does not reach
-  // a worker.
-  if (!isHandedOver()) blockSignals([SIGTERM, SIGINT]);
-  tearDown(container, call.operand, settingsOf(call, container), call.examine);
+  // podman is often stopped together with its container.
+  postponeInterruptions();
+  tearDown(container, call.operand, settingsOf(call, container));
 }
 
 function readContainer({ readInput }: NetavarkCall): CheckedCall {

@@ -1,6 +1,6 @@
 /** Bridges of Open vSwitch, and whether it is at work on them. */
 import { CniError, INTERNAL, LIMITED_CONNECTIVITY, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { BRIEF_WAIT_MS, isHandedOver, leaveBeforeWaiting } from "../../../process/calls.ts";
+import { beforeWaitingFor, patienceHereMs } from "../../../process/patience.ts";
 import { ECONNREFUSED, ENOENT, ETIMEDOUT, isErrno } from "../../../ffi/errno.ts";
 import { closeFile } from "../../../ffi/files.ts";
 import { libc } from "../../../ffi/libc.ts";
@@ -88,7 +88,7 @@ function requireAnswer(server: string, { name, isUserspace }: Bridge): void {
 }
 
 function greets(path: string): boolean {
-  const patienceMs = isHandedOver() ? BRIEF_WAIT_MS : ANSWER_MS;
+  const patienceMs = patienceHereMs(ANSWER_MS);
   try {
     const fd = connectTo(path, patienceMs);
     try {
@@ -101,7 +101,7 @@ function greets(path: string): boolean {
     if (isErrno(error, ECONNREFUSED)) return false;
     if (!isErrno(error, ETIMEDOUT)) throw error;
   }
-  leaveBeforeWaiting("Open vSwitch", ANSWER_MS);
+  beforeWaitingFor("Open vSwitch", ANSWER_MS);
   return false;
 }
 

@@ -1,5 +1,5 @@
 /** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
-import { leaveBeforeWaiting } from "../../../process/calls.ts";
+import { beforeWaitingFor } from "../../../process/patience.ts";
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { environmentForChild } from "../../../ffi/environment.ts";
 import { closeFile, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
@@ -24,7 +24,7 @@ const PAUSE_MS = 5;
 
 /** Runs `work` with the process, held by a descriptor, or with undefined when no process is found. */
 function withDaemon<T>(daemon: AardvarkDaemon, deadline: number, work: (found: OtherProcess | undefined) => T): T {
-  leaveBeforeWaiting(NAME);
+  beforeWaitingFor(NAME);
   const found = findDaemon(daemon, deadline);
   try {
     if (found !== undefined && found.pid !== writtenPid(daemon)) {
