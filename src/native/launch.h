@@ -69,9 +69,9 @@ struct answered {
   uint32_t answer, status, stdout_bytes, stderr_bytes;
 };
 
-/* What a worker does: src/frontends/resident/scoreboard.ts has the same. */
+/* What a worker does: src/frontends/resident/board.ts has the same. */
 struct slot {
-  uint32_t process, since_ms, calls, unused;
+  uint32_t process, since_ms, calls, begun;
 };
 enum { SLOTS = 128 };
 

@@ -6,9 +6,9 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "no
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { environmentEntries } from "../../src/ffi/environment.ts";
-import { closeFile, O_RDONLY, openFile } from "../../src/ffi/files.ts";
+import { closeFile, O_CREAT, O_RDONLY, O_RDWR, openFile } from "../../src/ffi/files.ts";
 import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
-import { allocateOnDisk, memoryFile } from "../../src/ffi/memory.ts";
+import { allocateOnDisk } from "../../src/ffi/memory.ts";
 import { poll, POLLIN } from "../../src/ffi/poll.ts";
 import { receiveWithDescriptors, sendMessage } from "../../src/ffi/socket/message.ts";
 import { limitWait, SOCK_SEQPACKET } from "../../src/ffi/socket/socket.ts";
@@ -16,7 +16,7 @@ import { connectTo, listenAt } from "../../src/ffi/socket/unix.ts";
 import { sendSignal, SIGKILL } from "../../src/ffi/signals.ts";
 import { type Ending, endingSoFar, openPidfd, openPipe, spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { ownBuild } from "../../src/engine/build.ts";
-import { makePage, readPage } from "../../src/frontends/resident/counters.ts";
+import { boardOf, Slot } from "../../src/frontends/resident/board.ts";
 
 const sources = resolve(import.meta.dir, "../../src");
 
@@ -93,8 +93,7 @@ export class LoneWorker implements Disposable {
   private readonly path = join(this.directory, "socket");
   private readonly listening = listenAt(this.path, SOCK_SEQPACKET);
   private readonly pipe = openPipe();
-  private readonly page = makePage("patchbay-test");
-  private readonly board = memoryFile("patchbay-board");
+  private readonly board = openFile(join(this.directory, "board"), O_RDWR | O_CREAT);
   private readonly queue = openPipe();
   private ending: Ending | undefined;
   private isStopped = false;
@@ -108,7 +107,7 @@ export class LoneWorker implements Disposable {
       path: process.execPath,
       argv: ["bun", "-e", program(begin, body)],
       environment: environmentEntries(),
-      descriptors: [nothing, 1, 2, this.listening, this.pipe[0], this.page, this.board, this.queue[1]],
+      descriptors: [nothing, 1, 2, this.listening, this.pipe[0], this.board, this.queue[1]],
     });
     closeFile(nothing);
   }
@@ -161,9 +160,10 @@ export class LoneWorker implements Disposable {
   }
 
   counts(): Record<string, number> {
-    const fd = openFile(`/proc/self/fd/${this.page}`, O_RDONLY), page = readPage(fd);
-    closeFile(fd);
-    return Object.fromEntries(page?.counts ?? []);
+    // This process stands in for its resident.
+    new Slot(this.board, 128).ready();
+    const { workers } = boardOf(process.pid, join(this.directory, "board"))!;
+    return Object.fromEntries(workers[0]?.counts ?? []);
   }
 
   /** Its descriptors, and where they lead. */
@@ -203,7 +203,7 @@ export class LoneWorker implements Disposable {
       sendSignal(this.pid, SIGKILL);
       waitFor(this.pid);
     }
-    for (const fd of [this.listening, ...this.pipe, this.page, this.board, ...this.queue]) if (fd >= 0) closeFile(fd);
+    for (const fd of [this.listening, ...this.pipe, this.board, ...this.queue]) if (fd >= 0) closeFile(fd);
     rmSync(this.directory, { recursive: true });
   }
 }

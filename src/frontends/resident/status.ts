@@ -1,21 +1,19 @@
 /**
- * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
- * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
+ * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its board.
+ * It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
 import { RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { variable } from "../../ffi/environment.ts";
-import { linkTarget } from "../../ffi/directory-entries.ts";
 import { EACCES, isErrno } from "../../ffi/errno.ts";
-import { closeFile, exists, namesIn, O_RDONLY, openExisting, placeOf } from "../../ffi/files.ts";
+import { exists, placeOf } from "../../ffi/files.ts";
 import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../../engine/build.ts";
-import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
+import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
-import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
 /** A service manager starts the resident when the first caller connects. */
 const START_MS = 3000, PAUSE_MS = 50;
@@ -65,10 +63,10 @@ function residentStatus(): ResidentStatus | StatusReport {
     if (pid === OUT_OF_SIGHT) {
       return notShown(`a process of a process namespace that is not seen here listens on ${RESIDENT_SOCKET}`);
     }
-    // Asked first: a process that becomes another build meanwhile loses its pages.
+    // Asked first: a process that becomes another build meanwhile makes a new board.
     const build = isThisBuild(pid) ? "this" : "another";
-    const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
-    if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
+    const counted = countedBy(pid), isLate = performance.now() - begun > START_MS;
+    if (counted !== undefined && (counted.workers.length > 0 || isLate)) return statusOf(pid, build, counted);
     if (isLate) {
       return notShown(
         `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`,
@@ -86,46 +84,17 @@ function notShown(problem: string): StatusReport {
   return unseen(problem, next);
 }
 
-export interface Pages {
-  totals: Page;
-  workers: Page[];
+type Counted = NonNullable<ReturnType<typeof boardOf>>;
+
+/** Of the workers that have not ended. Undefined when the process has no board: it is no resident, or is about to be one. */
+function countedBy(pid: number): Counted | undefined {
+  const board = boardOf(pid);
+  return board && { ...board, workers: board.workers.filter((worker) => exists(`/proc/${worker.pid}`)) };
 }
 
-/** Returns undefined when the process has no pages: it is no resident, or is about to be one. */
-export function pagesOf(pid: number): Pages | undefined {
-  const directory = `/proc/${pid}/fd`, workers: Page[] = [];
-  let totals: Page | undefined;
-  for (const name of namesOf(directory)) {
-    const file = /^\/memfd:(\S+) \(deleted\)$/.exec(linkTarget(`${directory}/${name}`) ?? "")?.[1];
-    if (file !== TOTALS_PAGE && file !== WORKER_PAGE) continue;
-    const page = pageAt(`${directory}/${name}`);
-    if (file === TOTALS_PAGE) totals = page;
-    else if (page !== undefined && exists(`/proc/${page.pid}`)) workers.push(page);
-  }
-  return totals === undefined ? undefined : { totals, workers };
-}
-
-function namesOf(directory: string): string[] {
-  try {
-    return namesIn(directory);
-  } catch {
-    return [];
-  }
-}
-
-function pageAt(path: string): Page | undefined {
-  const fd = openExisting(path, O_RDONLY);
-  if (fd === undefined) return undefined;
-  try {
-    return readPage(fd);
-  } finally {
-    closeFile(fd);
-  }
-}
-
-export function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers }: Pages): ResidentStatus {
+export function statusOf(pid: number, build: ResidentStatus["build"], { parent, workers }: Counted): ResidentStatus {
   const now = secondsSinceBoot(), sum = new Map<string, number>();
-  for (const { counts } of [totals, ...workers]) {
+  for (const { counts } of [parent, ...workers]) {
     for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
   }
   const declinesFromHere = differenceFrom(pid);
@@ -137,7 +106,7 @@ export function statusOf(pid: number, build: ResidentStatus["build"], { totals, 
     declinesFromHere,
     // In another mount namespace, the same path is another file.
     refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
-    ageSeconds: now - totals.begun,
+    ageSeconds: now - parent.begun,
     served: sum.get(SERVED) ?? 0,
     takenBack: sum.get(TAKEN_BACK) ?? 0,
     declined: Object.fromEntries(declined.map(([name, times]) => [name.slice(DECLINED_BECAUSE.length), times])),

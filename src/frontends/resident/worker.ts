@@ -13,7 +13,7 @@ import { forgetEnded } from "../../ffi/spawn.ts";
 import { SharedWait } from "../../ffi/poll.ts";
 import { ownBuild } from "../../engine/build.ts";
 import { Connection } from "./connection.ts";
-import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
+import { DECLINED_BECAUSE, SERVED, Slot, TAKEN_BACK } from "./board.ts";
 import { reasonToDecline, reasonToKeep } from "./declining.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import {
@@ -26,11 +26,10 @@ import {
   type Request,
 } from "./protocol.ts";
 import { Rehearsal } from "./rehearsal.ts";
-import { Slot } from "./scoreboard.ts";
 import { Streams } from "./streams.ts";
 
 /** The descriptors that a worker begins with (workers.ts). */
-const LISTENING = 3, LIFELINE = 4, COUNTERS = 5, BOARD = 6, QUEUE = 7;
+const LISTENING = 3, LIFELINE = 4, BOARD = 5, QUEUE = 6;
 
 /** After that a child is one that hangs, and is forgotten after the next call. */
 const LONGEST_LOOK_MS = 5000;
@@ -52,21 +51,21 @@ export function isStartedByResident(): boolean {
 /** `slot`: the worker's place on the board. */
 export function work(slot: number, rehearsals: number, runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
-  const board = new Slot(BOARD, slot), queue = new Queue();
-  counters = new Counters(COUNTERS);
+  const queue = new Queue();
+  board = new Slot(BOARD, slot);
   keepFromNowOn();
   expectLongLife();
   const rehearsal = new Rehearsal(rehearsals, streams, runCall);
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
-    if ((waited ?? readyMeanwhile(rehearsal, waiting, board) ?? readyLater(waiting)) === LIFELINE) break;
+    if ((waited ?? readyMeanwhile(rehearsal, waiting) ?? readyLater(waiting)) === LIFELINE) break;
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     let isCall = false;
     board.setBusy();
     try {
-      isCall = serve(connection, streams, build, runCall, board);
+      isCall = serve(connection, streams, build, runCall);
     } finally {
       board.setIdle();
       connection.close();
@@ -78,7 +77,7 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
 }
 
 /** Rehearses until something is ready, and returns that. */
-function readyMeanwhile(rehearsal: Rehearsal, waiting: SharedWait, board: Slot): number | undefined {
+function readyMeanwhile(rehearsal: Rehearsal, waiting: SharedWait): number | undefined {
   let ready: number | undefined;
   while (ready === undefined && rehearsal.isUseful) {
     board.setBusy();
@@ -109,7 +108,8 @@ class Queue {
   }
 }
 
-let counters: Counters;
+/** This worker's. */
+let board: Slot;
 
 /** Collects garbage, too: by itself the runtime lets some 15 MB add up in a worker's life. */
 function hasGrown(): boolean {
@@ -119,13 +119,7 @@ function hasGrown(): boolean {
 }
 
 /** Returns whether somebody asked for something. */
-function serve(
-  connection: Connection,
-  streams: Streams,
-  build: Uint8Array,
-  runCall: RunCall,
-  board: Slot,
-): boolean {
+function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): boolean {
   const received = connection.receive();
   if (received === undefined) return false;
   const { message, descriptors } = received;
@@ -173,14 +167,14 @@ function idOf({ peer }: Connection): string | undefined {
 /** An engine that has killed its plugin does not know that anything is attached: ADD takes it back. */
 function isGone(connection: Connection): boolean {
   if (!connection.isGone) return false;
-  counters.count(TAKEN_BACK);
+  board.count(TAKEN_BACK);
   return true;
 }
 
 /** Does not count a caller that is gone: it runs the call itself already, or was killed, and that may be the reason. */
 function decline(connection: Connection, reason: string): boolean {
   if (connection.isGone) return false;
-  counters.count(`${DECLINED_BECAUSE}${reason}`);
+  board.count(`${DECLINED_BECAUSE}${reason}`);
   return connection.send(plainMessage(DECLINED));
 }
 
@@ -205,7 +199,7 @@ function run(connection: Connection, streams: Streams, { argv }: Request, runCal
   }
   const reason = reasonLeft();
   if (reason !== undefined) return void decline(connection, reason);
-  counters.count(SERVED);
+  board.count(SERVED);
   const message = doneMessage(status, streams.written(1), streams.written(2));
   if (message !== undefined) return void connection.send(message);
   connection.send(doneInFilesMessage(status), streams.files());

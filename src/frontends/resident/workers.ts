@@ -12,30 +12,29 @@ import { closeFile, O_CLOEXEC, O_RDONLY, openFile } from "../../ffi/files.ts";
 import { libc } from "../../ffi/libc.ts";
 import { openPipe, spawn } from "../../ffi/spawn.ts";
 import { warn } from "../../process/warn.ts";
-import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
+import { Board, REPLACED } from "./board.ts";
 import { Demand, type WorkerCount } from "./demand.ts";
-import { Scoreboard } from "./scoreboard.ts";
 
 /** The least time between a worker's start and that of the one that replaces it. */
 const SHORT_LIFE_MS = 200;
 /** The pause until the next attempt when the kernel has no process or memory left. */
 const NO_ROOM_MS = 1000;
-export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
 
 interface Worker {
-  page: number;
   startedAt: number;
-  board: Scoreboard;
+  board: Board;
   slot: number;
   /** The parent's end of the pipe that it holds; undefined when it is to end. */
   lifeline: number | undefined;
+  /** What the totals have of its counts. */
+  collected: ReadonlyMap<string, number>;
 }
 
 export class Workers {
   private readonly all = new Map<number, Worker>();
-  /** The counters of workers that have ended. */
-  private readonly totals = new Counters(makePage(TOTALS_PAGE));
-  private board: Scoreboard | undefined;
+  /** The counts of workers that have ended. */
+  private readonly totals = new Map<string, number>();
+  private board: Board | undefined;
   private listening = -1;
   private readonly pause = new Pause();
   private readonly queuePipe = openPipe().map(moveUp) as [readEnd: number, writeEnd: number];
@@ -53,7 +52,9 @@ export class Workers {
 
   /** From now on workers accept from this socket. Those that accept from another one end. */
   serve(listening: number): void {
-    const board = Scoreboard.open();
+    const board = Board.open();
+    for (const worker of this.all.values()) this.collect(worker);
+    board.setTotals(this.totals);
     this.retire();
     this.board = board;
     this.listening = listening;
@@ -72,7 +73,7 @@ export class Workers {
   /** Workers end, each after its call. */
   retire(): void {
     for (const worker of this.all.values()) release(worker);
-    this.board?.close();
+    this.board?.retire();
     this.board = undefined;
   }
 
@@ -106,38 +107,48 @@ export class Workers {
       const worker = this.all.get(pid);
       if (worker === undefined) continue;
       this.all.delete(pid);
+      this.collect(worker);
       worker.board.freeSlot(worker.slot);
-      for (const [name, times] of readPage(worker.page)?.counts ?? []) this.totals.count(name, times);
-      closeFile(worker.page);
       if (worker.lifeline === undefined) continue;
       release(worker);
-      this.totals.count(REPLACED);
+      this.add(REPLACED, 1);
       this.pause.begin(SHORT_LIFE_MS, worker.startedAt);
     }
+    this.board?.setTotals(this.totals);
+  }
+
+  /** Adds what a worker has counted since the last time: a new board shows nothing of the workers before it. */
+  private collect(worker: Worker): void {
+    const counts = worker.board.countsOf(worker.slot);
+    for (const [name, times] of counts) this.add(name, times - (worker.collected.get(name) ?? 0));
+    worker.collected = counts;
+  }
+
+  private add(name: string, times: number): void {
+    this.totals.set(name, (this.totals.get(name) ?? 0) + times);
   }
 
   private serving(): Worker[] {
     return [...this.all.values()].filter(({ lifeline }) => lifeline !== undefined);
   }
 
-  private start(board: Scoreboard): void {
+  private start(board: Board): void {
     const slot = board.takeSlot(), opened: number[] = [];
     const keep = (fd: number) => (opened.push(fd), fd);
     try {
       const nothing = keep(moveUp(openFile("/dev/null", O_RDONLY | O_CLOEXEC)));
       const [workersEnd, lifeline] = openPipe().map((fd) => keep(moveUp(fd))) as [number, number];
-      const page = keep(moveUp(makePage(WORKER_PAGE)));
       const pid = spawn({
         path: "/proc/self/exe",
         argv: ["patchbay", "serve", "--worker", String(slot), String(this.rehearsals)],
         environment: [],
         // worker.ts knows them by these numbers.
-        descriptors: [nothing, 1, 2, this.listening, workersEnd, page, board.fd, this.queuePipe[1]],
+        descriptors: [nothing, 1, 2, this.listening, workersEnd, board.fd, this.queuePipe[1]],
         hasOwnGroup: true,
         // A signal that ends a resident goes to the parent.
         inheritsBlockedSignals: true,
       });
-      this.all.set(pid, { page, startedAt: performance.now(), board, slot, lifeline });
+      this.all.set(pid, { startedAt: performance.now(), board, slot, lifeline, collected: new Map() });
       for (const fd of [nothing, workersEnd]) closeFile(fd);
     } catch (error) {
       board.freeSlot(slot);
