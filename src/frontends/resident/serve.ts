@@ -136,8 +136,12 @@ class Parent {
     return other === undefined ? undefined : `process ${other} listens on ${RESIDENT_SOCKET} now; this resident ends`;
   }
 
-  /** The workers end after their calls. Until the new build has workers, calls run by themselves. */
+  /**
+   * The workers end after their calls. Until the new build has workers, calls run by themselves. Their board goes first: it
+   * would pass for that of the new build, which is the same process.
+   */
   private executeNewFile(program: string): never {
+    this.workers.retire();
     // The new build starts a service of its own.
     this.leases.end();
     return this.daemon.execute(program, this.argv, this.socket);
