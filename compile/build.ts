@@ -116,12 +116,10 @@ const OFTEN_BY_RUNTIME = [
   "src/engine/verbs/add.ts",
   "src/ffi/signals.ts",
   "src/frontends/podman/call-of-driver.ts",
-  "src/resources/host-ports/rivals.ts",
   "src/resources/packets/port-mappings/nft-elements.ts",
   ...["cli/commands/add", "cli/commands/del", "answers/answered-add", "cli/interruptible", "cli/misspelling-warnings"]
     .map((name) => `src/frontends/${name}.ts`),
   "src/runtime/container-networks.ts",
-  "src/runtime/idle-warnings.ts",
 ];
 
 /** The same for netavark, with `setup` and `teardown`. */

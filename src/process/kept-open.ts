@@ -1,7 +1,7 @@
 /**
  * The open files and sockets that a process keeps from one piece of work to the next, each with what makes it stale. Facts
- * about the process and the boot may stay in variables of their modules. A resident keeps them from call to call, `add`
- * from its look at the host to its warnings. Others keep nothing: what they give back is closed.
+ * about the process and the boot may stay in variables of their modules. A resident keeps them from call to call. Others
+ * keep nothing: what they give back is closed.
  *
  * Not kept, because others change it at any time: anything read from the kernel or from files (links, addresses, tables,
  * configurations, leases, ledgers), and anything of a container (its namespace, its sockets).

@@ -128,7 +128,7 @@ function isInTheWay({ dst, oif, gateway }: KernelRoute, subnet: Prefix): boolean
   return dst.bits >= subnet.bits || gateway === undefined;
 }
 
-/** What `add` and `plan` say of a network that comes from a file. */
+/** What `plan` says of a network that comes from a file. */
 export function warnOfOverlaps(network: Network): void {
   const { path } = network;
   if (path === undefined) return;

@@ -3,17 +3,17 @@ import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
-import { programsAt } from "../../engine/operator/idle.ts";
+import { programsAt, whatIsIdle } from "../../engine/operator/idle.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { bringUpLoopback } from "../../ffi/netlink/route/loopback.ts";
 import { takes, takesNone, warnOfUntaken } from "../../runtime/capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../../runtime/chain.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../../runtime/container-networks.ts";
-import { warnOfIdle } from "../../runtime/idle-warnings.ts";
 import { leaveWhatMayWait } from "../../process/calls.ts";
 import { loadNetwork } from "../../runtime/conf/load.ts";
 import { withContainerLocked } from "../../runtime/lock.ts";
+import { warn } from "../../process/warn.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../../runtime/plugin-call.ts";
 import { attachmentsOfContainer, type RecordedAttachment } from "../../runtime/records.ts";
 import { asConfigured } from "./detach.ts";
@@ -67,6 +67,15 @@ function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest
     return addUnlocked(runtime, network, request);
   } catch (error) {
     throw wrapped(`${request.ifName} cannot be attached to network ${network.name}`, error);
+  }
+}
+
+/** Nobody plans a hook, so it says itself what has no effect. */
+function warnOfIdle({ pluginPath }: Runtime, { name }: Network, request: AttachmentRequest): void {
+  try {
+    for (const line of whatIsIdle({ network: name, ...request }, pluginPath)) warn(`network ${name}: ${line}`);
+  } catch {
+    // The attachment is there, and `inspect` says what cannot be read of it.
   }
 }
 

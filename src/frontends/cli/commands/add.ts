@@ -1,9 +1,7 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
-import { keepFromNowOn } from "../../../process/kept-open.ts";
 import { warnOfUntaken } from "../../../runtime/capabilities.ts";
 import { warnOfTaken } from "../../../runtime/caveats.ts";
-import { warnOfOverlaps } from "../../../runtime/overlaps.ts";
 import { addAnswered, type NetnsHolder } from "../../answers/answered-add.ts";
 import type { Command } from "../command.ts";
 import {
@@ -37,20 +35,12 @@ export const addCommand: Command = {
       try {
         const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
         if (program === "patchbay") {
-          keepFromNowOn();
           warnOfMisspellings(network, runtime.pluginPath);
           warnOfUntaken([network], request.capabilityArgs);
-          warnOfOverlaps(network);
           warnOfTaken(runtime, network, request);
         }
         return addAnswered(runtime, network, request, (result) => {
           if (result !== undefined) printDocument(printResult(result));
-          if (program === "patchbay" && Object.hasOwn(request.capabilityArgs, "portMappings")) {
-            const { warnOfIdle } = require(
-              "../../../runtime/idle-warnings.ts",
-            ) as typeof import("../../../runtime/idle-warnings.ts");
-            warnOfIdle(runtime, network, request);
-          }
         }, holder);
       } finally {
         holder?.close();
