@@ -1,7 +1,8 @@
 /** Where a network does not do what it seems to: for lint, plan, status and networks. */
-import { asRead, field, isObject } from "../cni/json.ts";
+import { asRead } from "../cni/json.ts";
 import type { Host } from "../contract/host.ts";
 import type { Caveat, Earlier, PluginConfig, PluginDefinition } from "../contract/plugin.ts";
+import { ipamTypeOf } from "../engine/plugin-parts.ts";
 import { openSession } from "../engine/run.ts";
 import { warn } from "../process/warn.ts";
 import { loadPlugin } from "../plugins/table.ts";
@@ -74,10 +75,9 @@ function readable(
   { type, config }: NetworkPlugin,
   document: () => Record<string, unknown>,
 ) {
-  const ipam = field(config, "ipam"), ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
   const found: { own: PluginDefinition<PluginConfig>; conf: PluginConfig }[] = [];
-  for (const name of new Set([type, ipamType])) {
-    const own = typeof name === "string" ? loadPlugin(name) : undefined;
+  for (const name of new Set([type, ipamTypeOf(config)])) {
+    const own = loadPlugin(name);
     if (own?.[answer] === undefined) continue;
     try {
       found.push({ own, conf: own.validate(document()) });

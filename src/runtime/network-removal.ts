@@ -3,14 +3,8 @@ import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
 import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
-import {
-  collectOutside,
-  type ConfiguredPlugin,
-  networkUpon,
-  onHost,
-  retireNetwork,
-  sweepNetwork,
-} from "../engine/operator/retire.ts";
+import { collectOutside, networkUpon, onHost, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import type { ConfiguredPlugin } from "../engine/plugin-parts.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";

@@ -1,13 +1,13 @@
 /** Networks, and what would keep an ADD to each from working: `patchbay networks` and `patchbay status`. */
 import { errorText } from "../cni/error.ts";
-import { asRead, asWritten, field, isObject } from "../cni/json.ts";
+import { asRead, asWritten } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { sharedDifferences } from "../engine/operator/shared-parts.ts";
 import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { requirePrevResult } from "../engine/judging.ts";
+import { type ConfiguredPlugin, ipamTypeOf, pluginParts } from "../engine/plugin-parts.ts";
 import { openSession } from "../engine/run.ts";
 import { requireVersion } from "../engine/verb-call.ts";
-import { loadPlugin } from "../plugins/table.ts";
 import { caveatsHere, fixedAddresses } from "./caveats.ts";
 import { requireCache } from "./cache.ts";
 import { networkStatus } from "./chain.ts";
@@ -68,7 +68,7 @@ function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scen
     name,
     cniVersion,
     state: problems.size > 0 ? "broken" : full.length > 0 ? "full" : differences.length > 0 ? "differs" : "ok",
-    plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
+    plugins: network.plugins.map(({ type, config }) => ipamTypeOf(config) ? `${type}+${ipamTypeOf(config)}` : type),
     pools,
     fixedAddresses: fixed,
     problems: [...problems, ...full],
@@ -132,7 +132,9 @@ function statusCall(network: Network, plugin: NetworkPlugin, path: string) {
 }
 
 export function poolsOfNetwork(network: Network): Pool[] {
-  return network.plugins.flatMap((plugin) => poolsOf(plugin.type, asRead(pluginConfig(network, plugin, {}))));
+  return network.plugins.flatMap((plugin) =>
+    poolsOf({ type: plugin.type, document: asRead(pluginConfig(network, plugin, {})) })
+  );
 }
 
 function problemsOf(work: () => void): string[] {
@@ -163,32 +165,25 @@ function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): E
   };
   const found = attempt(() => findPlugin(plugin.type, path));
   const call = statusCall(network, plugin, path);
-  const type = ipamType(plugin.config);
+  const type = ipamTypeOf(plugin.config);
   const ipam = type === "" ? undefined : attempt(() => findPlugin(type, path));
   if (found !== undefined && "own" in found) {
     attempt(() => requireVersion(found.own, call.document, "ADD"));
     if (plugin === network.plugins[0]) attempt(() => requirePrevResult(found.own, () => undefined));
     attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, call));
   }
-  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, call.document) : [], problems };
+  return {
+    pools: ipam !== undefined && "own" in ipam ? poolsOf({ type: plugin.type, document: call.document }) : [],
+    problems,
+  };
 }
 
-/** "" without an IPAM plugin. */
-function ipamType(config: Readonly<Record<string, unknown>>): string {
-  const ipam = field(config, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
-  return typeof type === "string" ? type : "";
-}
-
-/** The pools of a plugin and of its delegates; none for foreign plugins and for a configuration that STATUS rejects. */
-function poolsOf(type: string, document: unknown): Pool[] {
+/** The pools of a plugin and of what it calls; none for foreign plugins and for a configuration that STATUS rejects. */
+function poolsOf(plugin: ConfiguredPlugin): Pool[] {
   try {
-    const plugin = loadPlugin(type), conf = plugin?.validate(document);
-    if (plugin?.pools !== undefined) return plugin.pools(conf!);
-    const other = plugin?.passedOn?.(conf!);
-    if (other !== undefined) return poolsOf(other.type, other.conf);
-    const ipam = isObject(document) ? field(document, "ipam") : undefined;
-    const ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
-    return typeof ipamType === "string" && ipamType !== type ? poolsOf(ipamType, document) : [];
+    const parts = pluginParts(plugin);
+    const isRefused = parts.some(({ plugin, conf }) => plugin !== undefined && conf === undefined);
+    return isRefused ? [] : parts.flatMap(({ plugin, conf }) => plugin?.pools?.(conf!) ?? []);
   } catch {
     return [];
   }

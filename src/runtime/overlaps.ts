@@ -1,14 +1,14 @@
 /** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
-import { asRead, field, isObject } from "../cni/json.ts";
+import { asRead } from "../cni/json.ts";
 import type { AddressSpan, Segment } from "../contract/plugin.ts";
+import { pluginParts } from "../engine/plugin-parts.ts";
 import { hostSockets } from "../process/kept-open.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { warn } from "../process/warn.ts";
 import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
-import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -36,13 +36,11 @@ export function claimantOf(network: Network, path: string): ClaimingNetwork {
 
 /** Returns none for a plugin that is not ours, or that rejects its configuration. */
 function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[] {
-  const document = asRead(pluginConfig(network, plugin, {})), ipam = field(document, "ipam");
-  const ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
+  const [link, lender] = pluginParts({ type: plugin.type, document: asRead(pluginConfig(network, plugin, {})) });
   try {
-    const link = loadPlugin(plugin.type), lender = loadPlugin(String(ipamType));
-    const segment = link?.segment?.(link.validate(document));
-    if (segment === undefined || lender?.ranges === undefined) return [];
-    return lender.ranges(lender.validate(document)).map((range) => ({ range, segment }));
+    const segment = link?.conf && link.plugin?.segment?.(link.conf);
+    if (segment === undefined || lender?.conf === undefined) return [];
+    return lender.plugin?.ranges?.(lender.conf).map((range) => ({ range, segment })) ?? [];
   } catch {
     return [];
   }

@@ -1,30 +1,18 @@
 /** What a network leaves on the host when nothing is attached to it any more: `patchbay network remove`. */
 import type { Invocation } from "../../cni/invocation.ts";
-import { asWritten, field, isObject } from "../../cni/json.ts";
+import { asWritten, field } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
 import { collectFailures } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
-import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource, Retired, Retirement } from "../../contract/resource.ts";
 import { kindNames, loadKind } from "../../resources/table.ts";
 import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { openHost } from "../open-host.ts";
+import { type ConfiguredPlugin, type PluginPart, pluginParts } from "../plugin-parts.ts";
 import type { KnownAttachment } from "./known-attachment.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
-
-/** A plugin, and what it would get now. */
-export interface ConfiguredPlugin {
-  type: string;
-  document: Record<string, unknown>;
-}
-
-/** `conf` is undefined for foreign plugins and for what is refused. */
-interface Part extends ConfiguredPlugin {
-  plugin?: PluginDefinition<PluginConfig>;
-  conf?: PluginConfig;
-}
 
 const unread: Invocation = {
   command: "DEL",
@@ -65,7 +53,7 @@ export function retireNetwork(
   path: string,
   host: Host,
 ): Retired[] {
-  const parts = partsOf(plugins, path),
+  const parts = knownParts(plugins, path),
     list = parts.flatMap((part) => resourcesOf(part, host));
   const retired: Retired[] = [];
   for (const name of kindNames) {
@@ -88,7 +76,7 @@ export function collectOutside(
   path: string,
   host: Host,
 ): unknown[] {
-  return collectFailures(partsOf(plugins, path), (part) => {
+  return collectFailures(knownParts(plugins, path), (part) => {
     if (isForeign(part, path)) return collectForeign(part, path);
     const { plugin, conf } = part;
     // Leases are listed for the operator first (`retire`).
@@ -103,7 +91,7 @@ export function sweepNetwork(
   path: string,
   host: Host,
 ): unknown[] {
-  return collectFailures(partsOf(plugins, path), (part) => {
+  return collectFailures(knownParts(plugins, path), (part) => {
     const { plugin } = part;
     if (plugin?.sweeps === undefined || isForeign(part, path)) return;
     for (const kind of plugin.sweeps) loadKind(kind)!.sweep!(network, hasLedgerIn(network), host);
@@ -118,7 +106,7 @@ function hasLedgerIn(network: string) {
     );
 }
 
-function isForeign({ type, plugin }: Part, path: string): boolean {
+function isForeign({ type, plugin }: PluginPart, path: string): boolean {
   try {
     return !("own" in findPlugin(type, path));
   } catch (error) {
@@ -128,34 +116,22 @@ function isForeign({ type, plugin }: Part, path: string): boolean {
 }
 
 /** Does nothing for a network that is older than the verb. */
-function collectForeign({ type, document }: Part, path: string): void {
+function collectForeign({ type, document }: PluginPart, path: string): void {
   const call: Invocation = { ...unread, command: "GC", path, ...asWritten({ ...document, [VALID_ATTACHMENTS]: [] }) };
   openSession({ inEveryVersion: true }).delegate(type, call);
 }
 
-function partsOf(plugins: readonly ConfiguredPlugin[], path: string): Part[] {
-  return plugins.flatMap((plugin) => withDelegates(plugin, path));
-}
-
-/** The plugin, and the one that it delegates to, or its IPAM plugin. */
-function withDelegates({ type, document }: ConfiguredPlugin, path: string): Part[] {
-  const plugin = knownPlugin(type, path);
-  if (plugin === undefined) return [{ type, document }];
-  let conf: PluginConfig;
-  try {
-    conf = plugin.validate(document);
-  } catch {
-    return [{ type, document, plugin }];
-  }
-  const other = plugin.passedOn?.(conf), part: Part = { type, document, plugin, conf };
-  if (other !== undefined) return [part, ...withDelegates({ type: other.type, document: other.conf }, path)];
-  const ipam = field(document, "ipam"), ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
-  const hasIpam = typeof ipamType === "string" && ipamType !== "" && ipamType !== type;
-  return hasIpam ? [part, ...withDelegates({ type: ipamType, document }, path)] : [part];
+/** What a plugin calls of which nothing is known, it cleans up itself. */
+function knownParts(plugins: readonly ConfiguredPlugin[], path: string): PluginPart[] {
+  return plugins.flatMap((plugin) => {
+    const parts = pluginParts(plugin, (type) => knownPlugin(type, path));
+    const unknown = parts.findIndex(({ conf }) => conf === undefined);
+    return unknown < 0 ? parts : parts.slice(0, unknown + 1);
+  });
 }
 
 /** Without names and addresses, which only an attachment has. */
-function resourcesOf({ plugin, conf, document }: Part, host: Host): Resource<unknown>[] {
+function resourcesOf({ plugin, conf, document }: PluginPart, host: Host): Resource<unknown>[] {
   if (plugin === undefined || conf === undefined || plugin.del !== undefined) return [];
   try {
     const invocation = { ...unread, ...asWritten(document) };
