@@ -34,6 +34,17 @@ export interface Invocation {
   allowOwnNetns?: boolean;
 }
 
+/** For work on a host that no call asks for: nobody reads it. */
+export const NO_CALL: Invocation = {
+  command: "DEL",
+  containerId: "",
+  netnsPath: "",
+  ifName: "",
+  cniArgs: "",
+  path: "",
+  stdin: "{}",
+};
+
 /** The CNI_* variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 

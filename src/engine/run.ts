@@ -3,7 +3,7 @@
  * other errors become the CniError that the user gets.
  */
 import { CniError, errorText, INTERNAL, INVALID_ENVIRONMENT, INVALID_NETNS, IO_FAILURE } from "../cni/error.ts";
-import type { Invocation } from "../cni/invocation.ts";
+import { type Invocation, NO_CALL } from "../cni/invocation.ts";
 import { field, isObject, parseDocument } from "../cni/json.ts";
 import { meansPlugin } from "../cni/plugin-name.ts";
 import type { Result } from "../cni/result.ts";
@@ -87,7 +87,7 @@ class EngineSession implements Session {
     }
   }
 
-  hostOf(opened: Opened, invocation: Invocation): CallHost {
+  hostOf(opened: Opened, invocation = NO_CALL): CallHost {
     const delegateFrom = (type: string, call: Invocation, from: Opened) =>
       new EngineSession(this.options, from).delegate(type, call);
     return new CallHost(opened, invocation, delegateFrom, opened.container);

@@ -23,8 +23,8 @@ export interface Session {
   passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfig, invocation: Invocation): void;
   /** Runs `work` with the attachment's namespaces open. With `mayBeGone` the container's may be missing. */
   withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (host: CallHost) => T): T;
-  /** `opened` as the call sees it. */
-  hostOf(opened: Opened, invocation: Invocation): CallHost;
+  /** `opened` as the call sees it, if there is one. */
+  hostOf(opened: Opened, invocation?: Invocation): CallHost;
   close(): void;
 }
 

@@ -2,6 +2,7 @@
 import { asRead } from "../cni/json.ts";
 import type { Host } from "../contract/host.ts";
 import type { Caveat, Earlier, PluginConfig, PluginDefinition } from "../contract/plugin.ts";
+import { onHost } from "../engine/on-host.ts";
 import { ipamTypeOf } from "../engine/plugin-parts.ts";
 import { openSession } from "../engine/run.ts";
 import { warn } from "../process/warn.ts";
@@ -34,8 +35,7 @@ interface CaveatLines {
 
 /** For each plugin of the network. */
 export function caveatsHere(network: Network): CaveatLines[] {
-  const noCall = { netnsPath: "", containerId: "", ifName: "", cniArgs: "", path: "", stdin: "" };
-  const caveats = openSession().withHost({ ...noCall, command: "STATUS" }, true, (host) => caveatsOf(network, host));
+  const caveats = onHost((host) => caveatsOf(network, openSession().hostOf(host)));
   return caveats.map((found, index) => {
     const { type } = network.plugins[index]!;
     const lines = (isRefused?: true) =>

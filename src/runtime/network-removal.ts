@@ -1,9 +1,11 @@
 /** The end of a network: everything that its attachments have left on the host, because they shared it. */
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
-import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
-import { collectOutside, networkUpon, onHost, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import { collectOutside, networkUpon, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import { onHost } from "../engine/on-host.ts";
+import type { Opened } from "../engine/open-host.ts";
+import { openSession } from "../engine/run.ts";
 import type { ConfiguredPlugin } from "../engine/plugin-parts.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
@@ -38,7 +40,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     const { isDryRun } = options, attachments = attachmentsToNetwork(runtime, network.name), view = new HostView();
     requireUnused(network, attachments.filter((one) => !isGone(one, view)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
-    const foreseen = onHost(false, (host) => retire(runtime, network, plugins, host));
+    const foreseen = onHost((host) => retire(runtime, network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);
     if (!options.withLeases) requireExplained(network, leases, attachments);
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
@@ -52,11 +54,15 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     };
     requireStillUnused();
     const { name, disableGC } = network, { pluginPath } = runtime;
-    const failures = disableGC ? [] : onHost(false, (host) => collectOutside(name, plugins, pluginPath, host));
+    const failures = disableGC
+      ? []
+      : onHost((host) => collectOutside(name, plugins, pluginPath, openSession().hostOf(host)));
     // Engines do not take our lock. An ADD that uses a bridge has its ledger before it shares the host.
-    return onHost(true, (host) => {
+    return onHost((host) => {
+      // Until then others may use what containers share, such as bridges.
+      host.waitUntilAlone();
       requireStillUnused();
-      if (!disableGC) failures.push(...sweepNetwork(name, plugins, pluginPath, host));
+      if (!disableGC) failures.push(...sweepNetwork(name, plugins, pluginPath, openSession().hostOf(host)));
       const others = retire(runtime, network, plugins, host, leases).filter(({ lease }) => lease === undefined);
       return { attachments, retired: [...leases, ...others], isUnconfigured, failures };
     });
@@ -68,7 +74,7 @@ export function hasTraces(runtime: Runtime, network: Network): boolean {
   checkNames(network, undefined);
   const attachments = attachmentsToNetwork(runtime, network.name);
   return attachments.length > 0 ||
-    onHost(false, (host) => retire(runtime, network, configuredPlugins(network, []), host)).length > 0;
+    onHost((host) => retire(runtime, network, configuredPlugins(network, []), host)).length > 0;
 }
 
 /** Without the leases that may be released, nothing is changed. */
@@ -76,7 +82,7 @@ function retire(
   runtime: Runtime,
   { name, cniVersion }: Network,
   plugins: readonly ConfiguredPlugin[],
-  host: Host,
+  host: Opened,
   leases?: readonly Retired[],
 ): Retired[] {
   const mayRelease = (lease: string) => leases?.some(({ what }) => what === lease) ?? false;
@@ -86,7 +92,7 @@ function retire(
   const others = knownAttachments(runtime).filter(({ network }) => network !== name);
   const upon = (link: string) => networkUpon(link, others), isDryRun = leases === undefined;
   const how = { network: name, isDryRun, mayRelease, networkUpon: upon };
-  return retireNetwork(configured, how, runtime.pluginPath, host);
+  return retireNetwork(configured, how, runtime.pluginPath, openSession().hostOf(host));
 }
 
 /** Ledgers have what their plugins were given, also when no file configures the network any more. */

@@ -12,7 +12,8 @@ import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { RTNLGRP_LINK } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { cookiesInSight, ownSight } from "../../ffi/netns-in-sight.ts";
 import { loadKind } from "../../resources/table.ts";
-import { isOtherNamespace, type Opened, openHost } from "../open-host.ts";
+import { onHost } from "../on-host.ts";
+import { isOtherNamespace, type Opened } from "../open-host.ts";
 import type { LedgerRecord } from "./record.ts";
 
 /**
@@ -122,13 +123,4 @@ function livingPairs({ route }: Opened): HostEnd[] {
     const end = link.kind === "veth" ? farEnd(route, link) : undefined;
     return end === undefined ? [] : [{ name: link.name, mac: link.mac, farMac: end.mac }];
   });
-}
-
-function onHost<T>(work: (host: Opened) => T): T {
-  const host = openHost("");
-  try {
-    return work(host);
-  } finally {
-    host.close();
-  }
 }

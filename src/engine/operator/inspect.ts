@@ -4,6 +4,7 @@ import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
 import { withOwnPatience } from "../../process/patience.ts";
+import { onHost } from "../on-host.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import { NEXT_STEP } from "../ledger/newer.ts";
@@ -84,15 +85,11 @@ export function whereaboutsOf(attachment: KnownAttachment, view: HostView): Wher
 export function placeOf(attachment: KnownAttachment, netnsPath: string): "left" | "here" | "elsewhere" {
   return withWhereabouts(attachment, new HostView(), (where, found) => {
     if (where !== "in place" && where !== "elsewhere") return "left";
-    const container = openHost(netnsPath, { allowOwn: true });
-    try {
-      const isSame = where === "in place"
-        ? isSameNetns(container.container!.netnsFd, found!.container!.netnsFd)
-        : attachment.ledgers.some(({ adds }) => adds.some(({ header }) => isNamespace(container, header.netns)));
-      return isSame ? "here" : "elsewhere";
-    } finally {
-      container.close();
-    }
+    const isSame = (opened: Opened) =>
+      where === "in place"
+        ? isSameNetns(opened.container!.netnsFd, found!.container!.netnsFd)
+        : attachment.ledgers.some(({ adds }) => adds.some(({ header }) => isNamespace(opened, header.netns)));
+    return onHost(isSame, netnsPath, { allowOwn: true }) ? "here" : "elsewhere";
   });
 }
 

@@ -28,7 +28,8 @@ import { type Owner, ownerText } from "../../contract/owner.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
-import { isOtherNamespace, type Opened, openHost } from "../open-host.ts";
+import { onHost } from "../on-host.ts";
+import { isOtherNamespace, type Opened } from "../open-host.ts";
 import type { Gist, MadeBy } from "../../contract/shown.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
@@ -161,14 +162,8 @@ function isThere(result: Result, ifName: string, opened: Opened): boolean {
 export function placedIn(attachment: KnownAttachment, netnsPath: string): KnownAttachment | undefined {
   const { cached } = attachment;
   if (attachment.netnsPath !== "" || cached === undefined) return undefined;
-  const opened = openHost(netnsPath, { allowOwn: true });
-  try {
-    return isConfirmed(attachment, opened)
-      ? { ...attachment, netnsPath, cached: { ...cached, netnsPath } }
-      : undefined;
-  } finally {
-    opened.close();
-  }
+  const isHere = onHost((opened) => isConfirmed(attachment, opened), netnsPath, { allowOwn: true });
+  return isHere ? { ...attachment, netnsPath, cached: { ...cached, netnsPath } } : undefined;
 }
 
 /** The links on the host that the cached result names. */

@@ -1,5 +1,5 @@
 /** What a network leaves on the host when nothing is attached to it any more: `patchbay network remove`. */
-import type { Invocation } from "../../cni/invocation.ts";
+import { type Invocation, NO_CALL } from "../../cni/invocation.ts";
 import { asWritten, field } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
 import { collectFailures } from "../../contract/failures.ts";
@@ -8,32 +8,10 @@ import type { Resource, Retired, Retirement } from "../../contract/resource.ts";
 import { kindNames, loadKind } from "../../resources/table.ts";
 import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
-import { openHost } from "../open-host.ts";
 import { type ConfiguredPlugin, type PluginPart, pluginParts } from "../plugin-parts.ts";
 import type { KnownAttachment } from "./known-attachment.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
-
-const unread: Invocation = {
-  command: "DEL",
-  containerId: "",
-  netnsPath: "",
-  ifName: "",
-  cniArgs: "",
-  path: "",
-  stdin: "",
-};
-
-/** Runs `work` on the host; with `alone`, while nobody else uses what containers share, such as bridges. */
-export function onHost<T>(alone: boolean, work: (host: Host) => T): T {
-  const opened = openHost("");
-  try {
-    if (alone) opened.waitUntilAlone();
-    return work(openSession().hostOf(opened, unread));
-  } finally {
-    opened.close();
-  }
-}
 
 /** For Retirement.networkUpon. Of other programs' plugins, the configuration tells. */
 export function networkUpon(link: string, attachments: readonly KnownAttachment[]): string | undefined {
@@ -117,7 +95,12 @@ function isForeign({ type, plugin }: PluginPart, path: string): boolean {
 
 /** Does nothing for a network that is older than the verb. */
 function collectForeign({ type, document }: PluginPart, path: string): void {
-  const call: Invocation = { ...unread, command: "GC", path, ...asWritten({ ...document, [VALID_ATTACHMENTS]: [] }) };
+  const call: Invocation = {
+    ...NO_CALL,
+    command: "GC",
+    path,
+    ...asWritten({ ...document, [VALID_ATTACHMENTS]: [] }),
+  };
   openSession({ inEveryVersion: true }).delegate(type, call);
 }
 
@@ -134,7 +117,7 @@ function knownParts(plugins: readonly ConfiguredPlugin[], path: string): PluginP
 function resourcesOf({ plugin, conf, document }: PluginPart, host: Host): Resource<unknown>[] {
   if (plugin === undefined || conf === undefined || plugin.del !== undefined) return [];
   try {
-    const invocation = { ...unread, ...asWritten(document) };
+    const invocation = { ...NO_CALL, ...asWritten(document) };
     return restate(
       { plugin: plugin.name, conf, invocation, prevResult: () => undefined, host },
       "undo",

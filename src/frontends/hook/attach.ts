@@ -4,7 +4,7 @@ import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { programsAt, whatIsIdle } from "../../engine/operator/idle.ts";
-import { openHost } from "../../engine/open-host.ts";
+import { onHost } from "../../engine/on-host.ts";
 import { bringUpLoopback } from "../../ffi/netlink/route/loopback.ts";
 import { takes, takesNone, warnOfUntaken } from "../../runtime/capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../../runtime/chain.ts";
@@ -129,12 +129,7 @@ function hasLoopback({ plugins }: Network): boolean {
 
 /** Does what the plugin loopback does. Nothing is recorded, because nothing has to be undone. */
 function bringUpLoopbackIn(netnsPath: string): void {
-  const host = openHost(netnsPath);
-  try {
-    bringUpLoopback(host.container!.route);
-  } finally {
-    host.close();
-  }
+  onHost(({ container }) => bringUpLoopback(container!.route), netnsPath);
 }
 
 /**

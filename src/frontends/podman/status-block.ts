@@ -1,7 +1,7 @@
 /** What podman learns of an attachment: `podman inspect` shows it, and `network reload` asks for the same again. */
 import type { Result } from "../../cni/result.ts";
 import { newestResult, type VersionedResult } from "../../cni/result-versions.ts";
-import { openHost } from "../../engine/open-host.ts";
+import { onHost } from "../../engine/on-host.ts";
 import { linkMac } from "../../ffi/netlink/route/link.ts";
 import { warn } from "../../process/warn.ts";
 import { canonicalAddress } from "../../net/address.ts";
@@ -60,12 +60,7 @@ function macOf(said: string | undefined, netnsPath: string, name: string): strin
   const mac = canonicalMac(said ?? "");
   if (mac !== undefined) return mac;
   try {
-    const host = openHost(netnsPath);
-    try {
-      return linkMac(host.container!.route, name) ?? "";
-    } finally {
-      host.close();
-    }
+    return onHost(({ container }) => linkMac(container!.route, name) ?? "", netnsPath);
   } catch {
     return "";
   }

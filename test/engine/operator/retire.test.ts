@@ -7,13 +7,7 @@ import type { PluginConfig, PluginDefinition } from "../../../src/contract/plugi
 import type { Retirement } from "../../../src/contract/resource.ts";
 import type { KnownAttachment } from "../../../src/engine/operator/known-attachment.ts";
 import { listAttachments } from "../../../src/engine/operator/known-attachment.ts";
-import {
-  collectOutside,
-  networkUpon,
-  onHost,
-  retireNetwork,
-  sweepNetwork,
-} from "../../../src/engine/operator/retire.ts";
+import { collectOutside, networkUpon, retireNetwork, sweepNetwork } from "../../../src/engine/operator/retire.ts";
 import {
   asked,
   type Bench,
@@ -21,7 +15,6 @@ import {
   made,
   NETNS,
   openBench,
-  opens,
   owner,
   pluginOf,
   plugins,
@@ -208,14 +201,4 @@ describe("another network whose container is upon a link", () => {
       expect(networkUpon("eth7", [known(document)])).toBe(found ? "cached" : undefined);
     }
   });
-});
-
-test("the host is closed, whatever happens, and waited for where nobody else may use it", () => {
-  expect(onHost(false, ({ container }) => `container ${container}`)).toBe("container undefined");
-  expect(() =>
-    onHost(true, () => {
-      throw new Error("not now");
-    })
-  ).toThrow("not now");
-  expect(opens.map((line) => line.trim())).toEqual(["open", "close", "open", "wait until alone", "close"]);
 });

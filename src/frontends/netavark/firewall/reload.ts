@@ -5,9 +5,9 @@
 import { whileDirectoryLocked } from "../../../process/lock.ts";
 import { errorText } from "../../../cni/error.ts";
 import { attempt, throwJoined } from "../../../contract/failures.ts";
-import type { Host } from "../../../contract/host.ts";
 import { listAllLedgers } from "../../../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../../engine/ledger/record.ts";
+import { onHost } from "../../../engine/on-host.ts";
 import { openSession } from "../../../engine/run.ts";
 import { idAt } from "../../../ffi/files.ts";
 import { warn } from "../../../process/warn.ts";
@@ -26,8 +26,8 @@ export function reloadFirewall(directory: string): void {
   const failures: unknown[] = [];
   // Otherwise rules that a teardown has just removed would come back.
   whileDirectoryLocked(directory, () => {
-    onHost((host) => {
-      const ledgers = ledgersOf(directory);
+    onHost((opened) => {
+      const host = openSession().hostOf(opened), ledgers = ledgersOf(directory);
       const repair = (kind: string, spec: unknown) => attempt(failures, () => loadKind(kind)!.repair!(spec, host));
       for (const kind of KINDS) {
         for (const spec of ledgers.flatMap((ledger) => lastOf(ledger, kind))) repair(kind, spec);
@@ -77,9 +77,4 @@ function withoutLedgers(directory: string, ledgers: readonly LedgerRecord[]): St
       !own.some(({ networkId, containerId }) => networkId === spec.networkId && containerId === spec.containerId)
     ),
   };
-}
-
-function onHost(work: (host: Host) => void): void {
-  const invocation = { command: "DEL" as const, containerId: "", netnsPath: "", ifName: "", cniArgs: "", path: "" };
-  openSession().withHost({ ...invocation, stdin: "{}" }, true, work);
 }
