@@ -96,18 +96,13 @@ function readConfigFile(path: string): string {
   return withoutComments(text);
 }
 
-/** Bun.JSONC would do the same, but accepts whatever follows the document. */
+/** Nearly every file is JSON. Bun.JSONC would read the others, too, but accepts whatever follows the document. */
 function withoutComments(text: string): string {
   try {
     JSON.parse(text);
     return text;
   } catch {
-    // What does not end goes to the end of the text: otherwise each beginning would search all of it.
-    const string = '"(?:[^"\\\\]|\\\\[^])*"?';
-    const keepStrings = (match: string) =>
-      match.startsWith('"') || (match.startsWith("/*") && !/^..[^]*\*\/$/.test(match)) ? match : " ";
-    return text
-      .replace(new RegExp(`${string}|//[^\\n]*|/\\*[^]*?(?:\\*/|$)`, "g"), keepStrings)
-      .replace(new RegExp(`${string}|,(?=\\s*[}\\]])`, "g"), keepStrings);
+    const { withoutExtensions } = require("./positioned-json.ts") as typeof import("./positioned-json.ts");
+    return withoutExtensions(text);
   }
 }

@@ -1,7 +1,4 @@
-/**
- * A parser that remembers where each key and value stands. It reads what network-file.ts reads: JSON with comments and
- * trailing commas.
- */
+/** A parser of JSON with comments and trailing commas that remembers where each key and value stands. */
 
 /** Offsets into the text. */
 export interface Span {
@@ -38,15 +35,31 @@ const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const word = /true|false|null/y;
 
-/** `onExtension` is told where a comment or a trailing comma begins, which are no JSON. */
-export function parseWithPositions(text: string, onExtension: (offset: number) => void = () => {}): JsonNode {
+/** `onExtension` is told where comments and trailing commas stand, which are no JSON. */
+export function parseWithPositions(text: string, onExtension: (at: Span) => void = () => {}): JsonNode {
   return new Reader(text, onExtension).document();
+}
+
+/** Each comment and trailing comma becomes a space. From an error on, the text stays as it is, for JSON.parse to refuse. */
+export function withoutExtensions(text: string): string {
+  const extensions: Span[] = [];
+  try {
+    parseWithPositions(text, (at) => extensions.push(at));
+  } catch {
+    // JSON.parse fails at the same place.
+  }
+  let plain = "", end = 0;
+  for (const extension of extensions.sort((one, other) => one.start - other.start)) {
+    plain += `${text.slice(end, extension.start)} `;
+    end = extension.end;
+  }
+  return plain + text.slice(end);
 }
 
 class Reader {
   #at = 0;
 
-  constructor(readonly text: string, readonly onExtension: (offset: number) => void) {}
+  constructor(readonly text: string, readonly onExtension: (at: Span) => void) {}
 
   document(): JsonNode {
     const document = this.#value(0);
@@ -117,12 +130,12 @@ class Reader {
   #comma(closing: string): void {
     const comma = this.#at++;
     this.#skip();
-    if (this.text[this.#at] === closing) this.onExtension(comma);
+    if (this.text[this.#at] === closing) this.onExtension({ start: comma, end: comma + 1 });
   }
 
   #skip(): void {
     const start = this.#at, comment = this.#match(blank)?.indexOf("/") ?? -1;
-    if (comment >= 0) this.onExtension(start + comment);
+    if (comment >= 0) this.onExtension({ start: start + comment, end: this.#at });
   }
 
   #match(pattern: RegExp): string | undefined {

@@ -100,7 +100,7 @@ function lintText(file: string, text: string, pluginPath: string): Finding[] {
   const report: Reporter = (remark) => remarks.push(remark);
   try {
     const extensions: number[] = [];
-    const document = parseWithPositions(text, (offset) => extensions.push(offset));
+    const document = parseWithPositions(text, ({ start }) => extensions.push(start));
     if (extensions.length > 0) report(tolerated(Math.min(...extensions)));
     checkDocument(document, pluginPath, report);
     if (!remarks.some(({ severity }) => severity === "error")) checkByLoading(file, document, report);

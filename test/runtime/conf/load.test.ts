@@ -61,6 +61,18 @@ test("comments and trailing commas are accepted, and the source for the cache is
   expect(JSON.parse(network.source)).toEqual({ name: "n//*", cniVersion: "1.0.0", plugins: [{ type: 'a"//' }] });
 });
 
+test("a comma that follows nothing is no trailing one", () => {
+  for (const plugins of ["[,]", '[{"type": "a"},,]', "[{,}]"]) {
+    put("n.conflist", `{"name": "n", "plugins": ${plugins}}`);
+    expect(text(() => loadNetwork(directory, "n"))).toStartWith("error parsing configuration list: ");
+  }
+});
+
+test("what is wrong is told of the text itself, and not of a comment before it", () => {
+  put("n.conflist", '{ // why\n "name": "n", "plugins": [{"type": nul}]} // end');
+  expect(text(() => readNetworkList(`${directory}/n.conflist`))).toContain("nul");
+});
+
 test("strings and comments that do not end are refused, however many begin", () => {
   const begun = '{"name": "n", "cniVersion": "1.0.0", "plugins": [{"type": "t"}]}';
   for (const rest of ["/*", "/*/", "/* x *", '"\\'.repeat(200_000), "/*".repeat(200_000), `/* */ "`]) {

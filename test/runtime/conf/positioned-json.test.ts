@@ -1,7 +1,12 @@
 /** Documents are read like JSON.parse, with comments and trailing commas; errors have a line and a column. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "../../../src/runtime/conf/positioned-json.ts";
+import {
+  JsonSyntaxError,
+  lineAndColumn,
+  parseWithPositions,
+  withoutExtensions,
+} from "../../../src/runtime/conf/positioned-json.ts";
 
 test("JSON is parsed as by JSON.parse", () => {
   fc.assert(fc.property(fc.json(), (text) => expect(parseWithPositions(text).value).toEqual(JSON.parse(text))));
@@ -9,6 +14,18 @@ test("JSON is parsed as by JSON.parse", () => {
 
 test("comments and trailing commas are ignored", () => {
   expect(parseWithPositions('// head\n{"a": [1, /* two */ 2,], "b": "//",}').value).toEqual({ a: [1, 2], b: "//" });
+});
+
+test("without comments and trailing commas a document is the same, as JSON", () => {
+  const space = fc.constantFrom("", " ", "\n", "// one\n", "/* two, ] */", "/**//* three */ // four\n");
+  const comma = fc.constantFrom("", ",");
+  fc.assert(fc.property(fc.jsonValue(), space, comma, space, (value, before, last, after) => {
+    const list = `${before}[${before}${JSON.stringify(value)}${after}${last}${before}]${after}`;
+    const text = `{"a" ${after}: ${list}${before}${last}${after}}${before}`;
+    expect(JSON.parse(withoutExtensions(text))).toEqual(JSON.parse(JSON.stringify({ a: [value] })));
+    const plain = JSON.stringify(value);
+    expect(withoutExtensions(plain)).toBe(plain);
+  }));
 });
 
 test("keys and values have positions", () => {
