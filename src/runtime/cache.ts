@@ -8,9 +8,9 @@
 import { CniError, errorText, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
-import { EXDEV, isErrno } from "../ffi/errno.ts";
-import { listDirectory, makeDirectories, removeFile, replaceFile } from "../ffi/files.ts";
+import { listDirectory } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { RecordFile } from "../process/record-file.ts";
 import {
   isTrustedDirectory,
   judgeStateDirectory,
@@ -41,6 +41,11 @@ export type Cached =
   | { state: "present"; record: CacheRecord };
 
 export function cachePath(cacheDirectory: string, key: Owner): string {
+  return recordFile(cacheDirectory, key).path;
+}
+
+/** Whoever holds the container's lock writes it. */
+function recordFile(cacheDirectory: string, key: Owner): RecordFile {
   const { network, containerId, ifName } = key;
   if (network === "" || containerId === "" || ifName === "") {
     throw new CniError(
@@ -49,7 +54,8 @@ export function cachePath(cacheDirectory: string, key: Owner): string {
         `and interface name ("${ifName}")`,
     );
   }
-  return `${resultsIn(cacheDirectory)}/${fileOf(key)}`;
+  const draft = `.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
+  return new RecordFile(resultsIn(cacheDirectory), fileOf(key), draft);
 }
 
 function fileOf({ network, containerId, ifName }: Owner): string {
@@ -78,7 +84,7 @@ export function requireCache(cacheDirectory: string): void {
 }
 
 export function writeCache(cacheDirectory: string, record: CacheRecord): void {
-  const path = cachePath(cacheDirectory, record);
+  const file = recordFile(cacheDirectory, record);
   const text = JSON.stringify({
     kind: "cniCacheV1",
     containerId: record.containerId,
@@ -90,36 +96,18 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
     capabilityArgs: Object.keys(record.capabilityArgs ?? {}).length > 0 ? record.capabilityArgs : undefined,
     result: record.result,
   });
-  makeDirectories(resultsIn(cacheDirectory));
-  const [beside, within] = temporaryPaths(cacheDirectory, record);
   // It is not synced: attachments do not survive a reboot, and our DEL works without a record.
-  try {
-    replaceFile(path, text, { temporary: beside });
-  } catch (error) {
-    if (!isErrno(error, EXDEV)) throw error;
-    replaceFile(path, text, { temporary: within });
-  }
-}
-
-/**
- * Not in results/, where every file counts as a record, unless that is a mount of its own. Whoever holds the container's
- * lock writes it; what a process that was killed has left of it goes with the record.
- */
-function temporaryPaths(cacheDirectory: string, { containerId }: Owner): [beside: string, within: string] {
-  const name = `.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
-  return [`${cacheDirectory}/${name}`, `${resultsIn(cacheDirectory)}/${name}`];
+  file.replace(text);
 }
 
 export function readCache(cacheDirectory: string, key: Owner): Cached {
   let text: string | undefined;
   try {
-    text = readTrustedState(cachePath(cacheDirectory, key));
-    // Nobody needs to hear of a directory that has nothing to say.
-    if (text === undefined || !isTrustedDirectory(resultsIn(cacheDirectory), "group")) return { state: "absent" };
+    text = recordFile(cacheDirectory, key).read();
   } catch {
     // DEL must work without a record.
-    return { state: "absent" };
   }
+  if (text === undefined) return { state: "absent" };
   const record = decodeRecord(parseOrUndefined(text));
   if (record === undefined) return { state: "legacy", text };
   const isSame = record.network === key.network && record.containerId === key.containerId &&
@@ -131,8 +119,7 @@ export function readCache(cacheDirectory: string, key: Owner): Cached {
 export function removeCache(cacheDirectory: string, key: Owner): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
-    for (const path of temporaryPaths(cacheDirectory, key)) removeFile(path);
-    if (judgeStateDirectory(resultsIn(cacheDirectory), "group")) removeFile(cachePath(cacheDirectory, key));
+    recordFile(cacheDirectory, key).remove();
   } catch {
     // A record that stays does no harm: DEL of what is gone succeeds.
   }
