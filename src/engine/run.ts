@@ -15,6 +15,7 @@ import { inScene, isTracing } from "../contract/trace.ts";
 import { EACCES, ENOSYS, EPERM, EROFS, isErrno, SyscallError } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
 import { ENTERING, isNetnsGone } from "../ffi/netns.ts";
+import { withOwnConnections } from "../process/kept-open.ts";
 import { withOwnPatience } from "../process/patience.ts";
 import { warn } from "../process/warn.ts";
 import { CallHost } from "./call-host.ts";
@@ -41,7 +42,7 @@ class EngineSession implements Session {
       const negotiated = this.options.inEveryVersion ? "DEL" : invocation.command;
       const document = acceptedDocument(plugin, invocation, negotiated);
       const call = { plugin, invocation: { ...invocation, document }, document, session: this };
-      const verbOf = () => withOwnPatience(() => dispatch(call));
+      const verbOf = () => withOwnPatience(() => withOwnConnections(() => dispatch(call)));
       if (!isTracing()) return verbOf();
       const { command: verb, containerId, ifName } = invocation;
       const scene = { verb, plugin: plugin.name, network: String(field(document, "name")), containerId, ifName };

@@ -73,6 +73,37 @@ function socketTo(protocol: number): KeptOpen<NetlinkSocket> {
   return new KeptOpen(() => openNetlink(protocol), (socket) => socket.close(), (socket) => socket.isQuiet());
 }
 
+interface Connection {
+  close(): void;
+}
+
+/** Of the verb that runs, by where they lead. */
+let connections: Map<string, Connection> | undefined;
+
+/** Runs a verb, and closes the connections that it has given back: a service may end before the next one. */
+export function withOwnConnections<T>(work: () => T): T {
+  const outer = connections, own = connections = new Map<string, Connection>();
+  try {
+    return work();
+  } finally {
+    connections = outer;
+    for (const connection of own.values()) connection.close();
+  }
+}
+
+/** One that was given back; undefined where none was. */
+export function takeConnection<Kind extends Connection>(to: string): Kind | undefined {
+  const connection = connections?.get(to) as Kind | undefined;
+  connections?.delete(to);
+  return connection;
+}
+
+/** For the next who takes one in this verb. Outside of a verb it is closed. */
+export function giveBackConnection(to: string, connection: Connection): void {
+  if (connections === undefined || connections.has(to)) connection.close();
+  else connections.set(to, connection);
+}
+
 /**
  * Files of /proc that are read anew in each call. Never stale: a descriptor shows what is true when it is read, and of
  * the namespace in which it was opened. A file that does not exist is looked for each time.

@@ -112,7 +112,7 @@ test("TCP, UDP and SCTP pass within a VLAN, and nothing between two", async () =
   await tagged.check(trunk);
 });
 
-test("ADD starts no other program", async () => {
+test("ADD starts no other program, and asks the database by one connection", async () => {
   const { machine } = shared, container = await shared.container();
   const call = { plugin: "ovs", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...ovs0 } };
   const env = { ...environmentOf(patchbayPlugins(), call), PATCHBAY_RESIDENT: "off" };
@@ -121,13 +121,15 @@ test("ADD starts no other program", async () => {
     "-f",
     "-qq",
     "-e",
-    "trace=execve,fork,vfork",
+    "trace=execve,fork,vfork,connect",
     "-o",
     "/run/trace",
     `${patchbayPlugins()}/ovs`,
   ];
   expect(await machine.run(traced, { env, stdin: stdinOf(call) })).toMatchObject({ code: 0 });
-  expect((await machine.sh("cat /run/trace")).match(/(execve|fork)\(/g)).toEqual(["execve("]);
+  const trace = await machine.sh("cat /run/trace");
+  expect(trace.match(/(execve|fork)\(/g)).toEqual(["execve("]);
+  expect(trace.match(/connect\(.*db\.sock/g)).toHaveLength(1);
   await network(machine, ovs0).del(container);
 });
 

@@ -1,6 +1,7 @@
 /** What a resident keeps: given back and taken again, unless it is stale; a process of one call keeps nothing. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
+import { giveBackConnection, takeConnection, withOwnConnections } from "../../src/process/kept-open.ts";
 
 const sources = resolve(import.meta.dir, "../../src");
 
@@ -96,4 +97,28 @@ test("without keepFromNowOn() everything is closed", () => {
     console.log(JSON.stringify(open() - before));
   `;
   expect(run(script)).toBe(0);
+});
+
+test("a connection is kept until its verb ends, whatever becomes of that, and a verb within another has its own", () => {
+  const closed: string[] = [];
+  const connection = (name: string) => ({ name, close: () => void closed.push(name) });
+  const giveBack = (name: string) => giveBackConnection("server", connection(name));
+  const taken = () => takeConnection<ReturnType<typeof connection>>("server")?.name;
+  giveBack("outside");
+  expect([closed.splice(0), taken()]).toEqual([["outside"], undefined]);
+  const verb = () =>
+    withOwnConnections(() => {
+      giveBack("first");
+      withOwnConnections(() => {
+        expect(taken()).toBeUndefined();
+        giveBack("inner");
+      });
+      expect(closed.splice(0)).toEqual(["inner"]);
+      giveBack("second");
+      expect([closed.splice(0), taken(), taken()]).toEqual([["second"], "first", undefined]);
+      giveBack("third");
+      throw new Error("not now");
+    });
+  expect(verb).toThrow("not now");
+  expect([closed, taken()]).toEqual([["third"], undefined]);
 });

@@ -63,12 +63,14 @@ export class OvsdbConnection {
   private readonly updates: Update[] = [];
   private received = 0;
   private requests = 0;
-  private readonly begun = performance.now();
+  private begun = performance.now();
+  /** Updates come, whenever something changes. */
+  isWatching = false;
 
   private constructor(
     private readonly fd: number,
     private readonly server: string,
-    private readonly isInterruptible: boolean,
+    private isInterruptible: boolean,
   ) {}
 
   /** Throws SyscallError when nobody listens. `isInterruptible`: a signal to the runtime ends a wait. */
@@ -80,6 +82,16 @@ export class OvsdbConnection {
     closeFile(this.fd);
   }
 
+  /**
+   * For the next work of the same verb, as if it were new. False when it is none, because something is left to read: the
+   * server may have ended, or have asked whether we are still here.
+   */
+  renew(isInterruptible: boolean): boolean {
+    this.begun = performance.now();
+    this.isInterruptible = isInterruptible;
+    return poll([{ fd: this.fd, events: POLLIN }], 0).size === 0;
+  }
+
   /** All operations or none (RFC 7047, section 4.1.3). Throws Refused. */
   transact(...operations: readonly OvsdbRow[]): OperationResult[] {
     return resultsOf(this.call("transact", [DATABASE, ...operations]), operations);
@@ -89,6 +101,7 @@ export class OvsdbConnection {
   watch(columns: Readonly<Record<string, readonly string[]>>): void {
     const select = { initial: false, insert: false, delete: false, modify: true };
     const tables = Object.entries(columns).map(([table, columns]) => [table, [{ columns, select }]]);
+    this.isWatching = true;
     this.call("monitor", [DATABASE, "", Object.fromEntries(tables)]);
   }
 

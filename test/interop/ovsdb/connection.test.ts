@@ -57,6 +57,16 @@ function atTime<T>(time: number, work: () => T): T {
   }
 }
 
+test("one work after another, until the server ends", async () => {
+  const { outcome } = await withServer([rows, rows], (database) => {
+    const first = [ask(database), database.renew(false), ask(database), database.renew(false)];
+    expect(() => ask(database)).toThrow("has ended");
+    return [...first, database.renew(false)];
+  });
+  const row = [{ name: "ovs0" }];
+  expect(outcome).toEqual([row, true, row, true, false]);
+});
+
 test("a transaction, and the answer with its number", async () => {
   const { outcome, heard } = await withServer(['{"id":9,"result":[{"rows":[]}],"error":null}' + rows], ask);
   expect(outcome).toEqual([{ name: "ovs0" }]);

@@ -2,6 +2,7 @@
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { forgetAfterCall } from "../../../process/calls.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
+import { giveBackConnection, takeConnection } from "../../../process/kept-open.ts";
 import { renewPatience } from "../../../process/patience.ts";
 import { NoDatabase, OvsdbConnection, Refused, SilentDatabase } from "../../../interop/ovsdb/connection.ts";
 
@@ -21,14 +22,27 @@ export function withDatabase<T>(server: string, work: (database: OvsdbConnection
   try {
     const former = silent.get(server);
     if (former !== undefined) throw former;
-    database = OvsdbConnection.open(server, isInterruptible);
-    return work(database);
+    database = connectionTo(server, isInterruptible);
+    const value = work(database);
+    if (!database.isWatching) {
+      giveBackConnection(server, database);
+      database = undefined;
+    }
+    return value;
   } catch (error) {
     if (error instanceof SilentDatabase) silent.set(server, error);
     throw explained(error, server);
   } finally {
     database?.close();
   }
+}
+
+/** The one that an earlier work of this verb has used, or another. */
+function connectionTo(server: string, isInterruptible: boolean): OvsdbConnection {
+  const former = takeConnection<OvsdbConnection>(server);
+  if (former?.renew(isInterruptible)) return former;
+  former?.close();
+  return OvsdbConnection.open(server, isInterruptible);
 }
 
 function explained(error: unknown, server: string): unknown {
