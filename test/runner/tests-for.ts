@@ -65,7 +65,7 @@ function whoReaches(files: readonly string[], importers: ReadonlyMap<string, str
 function whatIsMadeOf(file: string): string[] {
   const seen = new Set([file]);
   for (const one of seen) {
-    if (!/^src\/(resources|interop\/(iptables|firewalld))\//.test(one)) continue;
+    if (!/^src\/(resources|plugins\/shared|interop\/(iptables|firewalld))\//.test(one)) continue;
     for (const above of whoImports().get(one) ?? []) if (basename(above) !== "table.ts") seen.add(above);
   }
   return [...seen].filter((one) => /^src\/(resources|plugins|interop\/(iptables|firewalld))\//.test(one));

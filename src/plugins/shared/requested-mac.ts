@@ -15,7 +15,11 @@ interface MacConf extends PluginConfig {
  * here so that it is known before the link is made.
  */
 export function requestedMac(at: Attachment<MacConf>): string {
-  const wanted = configuredMac(at.conf, readableMacInArgs(at));
+  return macOr(configuredMac(at.conf, readableMacInArgs(at)), at);
+}
+
+/** The one that is wanted, or else a chosen one. */
+export function macOr(wanted: string | undefined, at: Attachment<PluginConfig>): string {
   return wanted ? canonicalMac(wanted) ?? "" : chosenMac(at);
 }
 

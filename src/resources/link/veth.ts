@@ -24,7 +24,7 @@ import {
   setPortSysctls,
 } from "./shared/refusals.ts";
 
-interface VethSpec {
+export interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
   hostName: string;
   hostMac: string;

@@ -9,8 +9,6 @@ import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
-import { randomMac } from "../../../ffi/random.ts";
-import { canonicalMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { announcement, announcing } from "../../../resources/address/announcement.ts";
 import { bridge, bridgeMac, ownBridgeName, requireBridgeName } from "../../../resources/link/bridge.ts";
@@ -19,11 +17,10 @@ import { carrier } from "../../../resources/link/carrier.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { hostEndUp } from "../../../resources/link/host-end-up.ts";
-import { freshHostName } from "../../../resources/link/shared/usable.ts";
-import { veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/ipam.ts";
-import { macInArgs, readableMacInArgs } from "../../shared/requested-mac.ts";
+import { macInArgs, macOr, readableMacInArgs } from "../../shared/requested-mac.ts";
+import { chosenHostEnd, judgeVethMac, vethPair } from "../../shared/veth-pair.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../contract/resource.ts";
@@ -37,10 +34,7 @@ export default definePlugin<BridgeConf>({
   judge(conf, call) {
     portVlans(conf);
     checkCombinations(conf);
-    const wanted = call && configuredMac(conf, macInArgs(call));
-    if (wanted && canonicalMac(wanted) === undefined) {
-      throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
-    }
+    if (call !== undefined) judgeVethMac(configuredMac(conf, macInArgs(call)));
   },
   mayWaitFor: (document) =>
     field(document, "enabledad") === true ? ["duplicate address detection", "legacy iptables"] : ["legacy iptables"],
@@ -68,7 +62,7 @@ export default definePlugin<BridgeConf>({
 
 function add(at: Attachment<BridgeConf>): Result {
   const { conf, host } = at;
-  const mac = containerMac(at);
+  const mac = macOr(configuredMac(conf, readableMacInArgs(at)), at);
   const vlans = at.configured(() => portVlans(conf), undefined);
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
 
@@ -81,10 +75,7 @@ function add(at: Attachment<BridgeConf>): Result {
   }));
   // Applied before the container's port, so undone after it: then only ports of others count as its users.
   const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;
-  const hostVeth = {
-    name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name ?? ""),
-    mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac ?? ""),
-  };
+  const hostVeth = chosenHostEnd(at, (result) => hostSide(at, result));
   const ownName = onHost.name || (at.examine(() => ownBridgeName(conf.bridge, host)) ?? conf.bridge);
   const gatewayLink = vlanGateway ?? { name: ownName, macToKeep: onHost.macToKeep, keepsMac: onHost.keepsMac };
   at.applyAll([
@@ -137,20 +128,14 @@ function confinement(
 
 /** The veth pair, and the settings of its host end as a bridge port, which is up last. */
 function portPair(
-  { conf, ifName }: Attachment<BridgeConf>,
+  at: Attachment<BridgeConf>,
   hostVeth: { name: string; mac: string },
   mac: string,
   vlans: VlanRange[] | undefined,
 ): Resource<unknown>[] {
+  const { conf } = at;
   return [
-    veth({
-      hostName: hostVeth.name,
-      hostMac: hostVeth.mac,
-      containerName: ifName,
-      containerMac: mac,
-      mtu: conf.mtu > 0 ? conf.mtu : undefined,
-      bridge: conf.bridge,
-    }),
+    vethPair(at, hostVeth, mac, { mtu: conf.mtu, bridge: conf.bridge }),
     bridgePort({
       ifName: hostVeth.name,
       hairpin: conf.hairpinMode,
@@ -260,19 +245,9 @@ function firstOf(address: string): string {
   return formatAddress(offsetAddress(networkOf(parsePrefix(address)!), 1n)!);
 }
 
-/** From the capability, then `args`, then CNI_ARGS. Otherwise a random one, so it is known before the link is made. */
-function containerMac(at: Attachment<BridgeConf>): string {
-  const wanted = configuredMac(at.conf, readableMacInArgs(at));
-  if (wanted) return canonicalMac(wanted) ?? "";
-  return at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
-}
-
+/** From the capability, then `args`, then CNI_ARGS. */
 function configuredMac({ runtimeConfig, args }: BridgeConf, fromArgs: string | undefined): string | undefined {
   return runtimeConfig?.mac || args?.cni?.mac || fromArgs;
-}
-
-function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
-  return result.interfaces?.find(({ name, sandbox }) => name === at.ifName && sandbox);
 }
 
 /**

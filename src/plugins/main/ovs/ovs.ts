@@ -6,17 +6,15 @@
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { type Attachment, definePlugin, type JudgedCall } from "../../../contract/plugin.ts";
-import { randomMac } from "../../../ffi/random.ts";
-import { canonicalMac } from "../../../net/mac.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { ovsPort } from "../../../resources/link/ovs-port/ovs-port.ts";
 import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
 import { bridgeNow, requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
 import { hostEndUp } from "../../../resources/link/host-end-up.ts";
-import { freshHostName } from "../../../resources/link/shared/usable.ts";
-import { veth } from "../../../resources/link/veth.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { macOr } from "../../shared/requested-mac.ts";
+import { chosenHostEnd, judgeVethMac, vethPair } from "../../shared/veth-pair.ts";
 import type { OvsConf } from "./ovs.schema.ts";
 import { validateOvsConf } from "./ovs.validate.gen.ts";
 import {
@@ -31,7 +29,7 @@ import {
   withFile,
   withReadableFile,
 } from "./settings.ts";
-import type { Interface, Result } from "../../../cni/result.ts";
+import type { Result } from "../../../cni/result.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import { warn } from "../../../process/warn.ts";
@@ -77,12 +75,10 @@ function judge(written: OvsConf, call: JudgedCall | undefined): void {
   vlansOf(conf);
   requireText("bridge", conf.bridge);
   if (call === undefined) return;
-  const args = argumentsOf(conf, call), wanted = requestedMac(conf, args);
+  const args = argumentsOf(conf, call);
   bridgeOf(conf, args);
   requireText("ovnPort", args.ovnPort);
-  if (wanted && canonicalMac(wanted) === undefined) {
-    throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
-  }
+  judgeVethMac(requestedMac(conf, args));
 }
 
 /** A database takes no other (RFC 7047, section 3.1), and hangs up. */
@@ -92,28 +88,17 @@ function requireText(key: string, text = ""): void {
 }
 
 function add(at: Attachment<OvsConf>): Result {
-  const { host, network, containerId, ifName } = at, conf = withReadableFile(at.conf);
+  const { network, containerId, ifName } = at, conf = withReadableFile(at.conf);
   const owner = { network, containerId, ifName }, args = readableArguments(conf, at);
-  const mac = containerMac(at, args);
+  const mac = macOr(requestedMac(at.conf, args), at);
   const place = {
     server: at.configured(() => serverOf(conf), readableServer(conf)),
     bridge: at.configured(() => bridgeOf(conf, args), conf.bridge ?? ""),
   };
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const { vlans, mtu } = membership(at, conf, place);
-  const hostEnd = {
-    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
-    mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
-  };
+  const hostEnd = chosenHostEnd(at);
   const isUserspace = at.examine(() => bridgeNow(place.server, place.bridge).isUserspace);
-  const pair = veth({
-    hostName: hostEnd.name,
-    hostMac: hostEnd.mac,
-    containerName: ifName,
-    containerMac: mac,
-    mtu,
-    isSwitchPort: true,
-  });
   const port = ovsPort({
     ...owner,
     ...place,
@@ -130,7 +115,7 @@ function add(at: Attachment<OvsConf>): Result {
   });
   at.applyAll([
     ...at.mayHave(isUserspace !== undefined) ? [notForHost(at, hostEnd.name, isUserspace)] : [],
-    pair,
+    vethPair(at, hostEnd, mac, { mtu, isSwitchPort: true }),
     ...at.mayHave(isUserspace === true) ? [checksums(ifName)] : [],
     port,
     hostEndUp({ ifName: hostEnd.name }),
@@ -205,21 +190,6 @@ function readableServer(conf: OvsConf): string {
   }
 }
 
-function containerMac(at: Attachment<OvsConf>, args: CallArguments): string {
-  const wanted = requestedMac(at.conf, args);
-  if (wanted) return canonicalMac(wanted) ?? "";
-  return at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
-}
-
 function requestedMac({ runtimeConfig }: OvsConf, { mac }: CallArguments): string | undefined {
   return runtimeConfig?.mac || mac;
-}
-
-function containerSide({ ifName }: Attachment<OvsConf>, { interfaces }: Result): Interface | undefined {
-  return interfaces?.find(({ name, sandbox }) => name === ifName && sandbox);
-}
-
-/** In our results and ovs-cni's it precedes the container's link. */
-function hostSide({ interfaces }: Result): Interface | undefined {
-  return interfaces?.find(({ sandbox }) => !sandbox);
 }

@@ -8,16 +8,15 @@
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
-import { randomMac } from "../../../ffi/random.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { gatewaySide } from "../../../resources/address/gateway-side.ts";
 import { hostEndUp } from "../../../resources/link/host-end-up.ts";
-import { freshHostName } from "../../../resources/link/shared/usable.ts";
-import { veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr, requireIpam } from "../../shared/ipam.ts";
+import { chosenMac } from "../../shared/requested-mac.ts";
+import { chosenHostEnd, vethPair } from "../../shared/veth-pair.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
@@ -44,22 +43,11 @@ export default definePlugin<PtpConf>({
 });
 
 function add(at: Attachment<PtpConf>): Result {
-  const { conf, ifName, host } = at;
+  const { conf, ifName } = at;
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const hostEnd = {
-    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
-    mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
-  };
-  const mac = at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
+  const hostEnd = chosenHostEnd(at), mac = chosenMac(at);
   at.applyAll([
-    veth({
-      hostName: hostEnd.name,
-      hostMac: hostEnd.mac,
-      containerName: ifName,
-      containerMac: mac,
-      mtu: conf.mtu > 0 ? conf.mtu : undefined,
-      refusesRedirects: true,
-    }),
+    vethPair(at, hostEnd, mac, { mtu: conf.mtu, refusesRedirects: true }),
     hostEndUp({ ifName: hostEnd.name }),
   ]);
 
@@ -105,12 +93,4 @@ function requireGateways(ips: IpConfig[]): void {
   const without = ips.find(({ gateway }) => gateway === undefined);
   if (without === undefined) return;
   throw new CniError(INTERNAL, `IPAM gave no gateway for ${without.address}`, "ptp cannot do without");
-}
-
-function hostSide(result: Result): Interface | undefined {
-  return result.interfaces?.find(({ sandbox }) => !sandbox);
-}
-
-function containerSide({ ifName }: Attachment<PtpConf>, result: Result): Interface | undefined {
-  return result.interfaces?.find(({ name, sandbox }) => name === ifName && sandbox);
 }
