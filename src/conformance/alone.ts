@@ -15,11 +15,11 @@ import { openPipe, spawn, waitFor } from "../ffi/spawn.ts";
 const VARIABLE = "PATCHBAY_CONFORMANCE_ALONE";
 const PARENT = 3;
 
-/** In a user namespace, root may not be able to return to what that does not own. */
+/** In a user namespace, root may be unable to return to a namespace that this user namespace does not own. */
 function requireOwnNamespaces(): void {
   for (const kind of ["pid", "net", "mnt"]) {
     const fd = openFile(`/proc/self/ns/${kind}`, O_RDONLY);
-    // Threads that share their root directory cannot enter mounts, whoever owns these.
+    // EINVAL is no refusal: threads that share their root directory cannot even enter a mount namespace of their own.
     const isOwned = libc.setns(fd, 0) === 0 || lastErrno() === EINVAL;
     closeFile(fd);
     if (isOwned) continue;
@@ -52,7 +52,7 @@ export function runAlone(args: readonly string[]): number {
 /** Whether this is the process that `runAlone` started. It is from now on one that ends with its parent. */
 export function isAlone(): boolean {
   if (process.pid !== 1 || variable(VARIABLE) !== String(PARENT)) return false;
-  // Whoever is in another process namespace has no number here.
+  // A process of another process namespace, such as the parent, has the number 0 here.
   endWith(0, SIGKILL);
   if (poll([{ fd: PARENT, events: POLLIN }], 0).has(PARENT)) exitNow(1);
   closeFile(PARENT);

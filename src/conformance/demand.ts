@@ -12,7 +12,7 @@ export interface SpecDemand {
   /** Stays the same from release to release. */
   name: string;
   sentence: string;
-  /** Of the specification 1.1.0, or of the conventions; for `engines`, who relies on it. */
+  /** A section of the specification 1.1.0, or of the conventions. For `engines`, who relies on it. */
   section: string;
   strength: Strength;
   /** The version of the specification from which it holds. */

@@ -1,4 +1,4 @@
-/** What a run may not have: plugins that need it are asked nothing for which it is needed. */
+/** Features that the host may lack. A plugin is not asked the demands for which it needs a missing feature. */
 import { closeFile, exists } from "../ffi/files.ts";
 import { hasNfTables } from "../ffi/netlink/nftables/batch.ts";
 import { knowsLinkKind } from "../ffi/netlink/route/link.ts";

@@ -32,7 +32,7 @@ import { shellWord } from "./shell-word.ts";
 import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./shown.ts";
 
 export class PluginFiles {
-  /** Of all demands: none sees what a plugin has mounted or unmounted for an earlier one. */
+  /** The mounts that each demand begins with: it does not see what a plugin mounted or unmounted for an earlier demand. */
   private readonly mounts: number;
 
   private readonly program = linkTarget("/proc/self/exe")!;

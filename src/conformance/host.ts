@@ -140,7 +140,7 @@ function endStartedProcesses(): void {
   forgetEnded();
 }
 
-/** Of an ADD that says that it has made it. */
+/** After an ADD that has answered with success. */
 function linkThatIsThere(routes: NetlinkSocket, ifName: string): Link {
   const link = getLink(routes, ifName);
   if (link === undefined) throw new Unmet(`ADD succeeded, and the container has no interface ${ifName}`);

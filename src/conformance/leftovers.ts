@@ -17,7 +17,7 @@ import type { TrialContainer, TrialHost } from "./host.ts";
 
 const BITS = 8;
 
-/** Of the rule that the kernel adds with the first VRF. */
+/** The rule that the kernel adds with the first VRF names this table. */
 const NO_TABLE = 0;
 const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
 
@@ -55,10 +55,10 @@ const LIMIT = "limit of ";
 
 export const isLimit = (line: string) => line.startsWith(LIMIT);
 
-/** How a line begins that tells of one. */
+/** The line of a limit begins with this text. */
 export const limitTo = (bitsPerSecond: number) => `${LIMIT}${bitsPerSecond} bit/s`;
 
-/** Of token buckets, and of classes of traffic. */
+/** The limits that token buckets and classes of traffic set. */
 function limits(socket: NetlinkSocket): string[] {
   const buckets = listQdiscs(socket).filter(({ kind }) => kind === "tbf");
   return listLinks(socket).flatMap((link) =>

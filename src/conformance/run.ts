@@ -77,7 +77,7 @@ function pluginOf({ directory, configured, timeoutMs }: Run, files: PluginFiles,
   return plugin;
 }
 
-/** Those that it lists and we know; none when it does not tell, which is asked for as a demand, too. */
+/** The versions that the plugin lists and that we know. None when it lists none; a demand asks for the list, too. */
 function versionsOf(plugin: Plugin, files: PluginFiles): string[] {
   try {
     return files.onNewHost((host) => {

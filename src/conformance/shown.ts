@@ -19,12 +19,12 @@ export function isHidden(path: string): boolean {
   return SCRATCH.some((directory) => isWithin(path, directory));
 }
 
-/** The one of the run's own directories that could not be empty any more. */
+/** Which of the run's own directories contains this one: it could not stay empty if the run showed this one there. */
 function covered(directory: string): string | undefined {
   return [...SCRATCH, NETNS_DIRECTORY, OWN_PLUGINS].find((path) => isWithin(path, directory));
 }
 
-/** Of the directory and of what links in it lead to, those that would be hidden; parents first. */
+/** The directories that the run would hide: this one, and where links in it lead. Parents come first. */
 export function shownDirectories(directory: string, names: readonly string[]): string[] {
   const behind = names.flatMap((name) => directoriesBehind(`${directory}/${name}`));
   return [...new Set([directory, ...behind])].filter((one) => isHidden(one) && covered(one) === undefined).sort();
@@ -47,8 +47,8 @@ export function whyNotShown(directory: string, names: readonly string[]): string
 }
 
 /**
- * Of the links that follow one another from the path: as they are written, and without links in them. What leads nowhere
- * ends there.
+ * The directories of the links that follow one another from the path: each as it is written, and without links in it. A
+ * link that leads nowhere ends the list.
  */
 function directoriesBehind(path: string): string[] {
   const found: string[] = [];

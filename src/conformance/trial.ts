@@ -126,7 +126,7 @@ export class TrialAttachment {
     this.before = (cniVersion) => chained(cniVersion, interfaces);
   }
 
-  /** Also of an ADD that fails. */
+  /** Returns the answer also when the call fails. */
   call(command: string, change: Change = {}): PluginAnswer {
     const { trial, container, containerId, ifName } = this;
     const version = change.version ?? trial.plugin.version;

@@ -11,7 +11,7 @@ const status = { section: "Section 2, STATUS", strength: "must", since: "1.1.0" 
 
 type Ended = PluginAnswer | Unmet;
 
-/** What an engine asks after ADD, in the versions that have it: the answers, and why there is none. */
+/** The calls that an engine makes after ADD, in versions that have them: each one's answer, or why it has none. */
 export function callsAfterAdd(one: TrialAttachment): Ended[] {
   const { trial } = one;
   one.add();

@@ -9,7 +9,7 @@ import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 const DEL = "Section 2, DEL";
 const should = { section: DEL, strength: "should", since: "0.1.0", kinds: everyKind } as const;
 
-/** Of a network that had an attachment before, because bridges and chains of rules stay for the next. */
+/** Makes an attachment and removes it: bridges and chains of rules then stay for the network's next attachment. */
 function used(trial: Trial): void {
   const first = trial.attachment("first");
   first.add();
