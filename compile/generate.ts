@@ -1,6 +1,6 @@
 /**
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
- * tables of docs/plugins/ that option-pages.ts makes of them, the picture of the rooms in ARCHITECTURE.md, and the list of
+ * lists of docs/plugins/ that option-pages.ts makes of them, the picture of the rooms in ARCHITECTURE.md, and the list of
  * demands in docs/conformance.md.
  */
 import { join, resolve } from "node:path";
@@ -51,7 +51,7 @@ function pagesFrom(files: ReadonlyMap<string, string>): Map<string, string> {
 export const tool = defineTool({
   name: "generate",
   about:
-    "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the tables of docs/plugins/, from the\n" +
+    "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the lists of docs/plugins/, from the\n" +
     `schemas, the picture of the rooms in ${PAGE}, and the list of demands in ${DEMANDS}.`,
   options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
   needs: "packages",

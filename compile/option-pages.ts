@@ -1,15 +1,16 @@
 /**
- * The generated sections of docs/plugins/: for each plugin its example and its keys as tables, from its JSON Schema. What
+ * The generated sections of docs/plugins/: for each plugin its example and its keys as lists, from its JSON Schema. What
  * else a page says, people write.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type JsonSchema, ownKeys } from "./json-schemas.ts";
+import { wrapped } from "./wrapped.ts";
 
 const root = resolve(import.meta.dir, "..");
 const FOLDER = "docs/plugins";
 const TITLES = ["Example", "Options", "Capabilities", "Keys of every network"];
-/** The specification has them; their keys are rows of their own. */
+/** The specification has them; their keys are items of their own. */
 const WRAPPERS = ["ipam", "args", "args.cni"];
 
 /** By path. `schemas` has the published ones by the plugin's name. */
@@ -19,7 +20,7 @@ export function optionPages(schemas: ReadonlyMap<string, JsonSchema>, list: Json
     pages.set(`${FOLDER}/${name}.md`, withSections(pageOf(`${FOLDER}/${name}.md`, name), sectionsOf(name, schema)));
   }
   const index = `${FOLDER}/README.md`;
-  const network = `## Keys of every network\n\n${table(list)}`;
+  const network = `## Keys of every network\n\n${keyList(list)}`;
   return pages.set(index, withSections(pageOf(index, "The plugins and their options"), [network]));
 }
 
@@ -39,35 +40,29 @@ export function withSections(page: string, sections: readonly string[]): string 
 function sectionsOf(name: string, schema: JsonSchema): string[] {
   const { runtimeConfig, args, ...properties } = ownKeys(schema), example = join(root, `examples/${name}.conflist`);
   if (args !== undefined) properties.args = args;
-  const options = table({ properties, required: schema.required });
+  const options = keyList({ properties, required: schema.required });
   return [
     ...existsSync(example) ? [`## Example\n\n\`\`\`json\n${readFileSync(example, "utf8").trimEnd()}\n\`\`\``] : [],
     `## Options\n\n${options || "It has none of its own."}`,
     ...runtimeConfig?.properties === undefined ? [] : [
-      `## Capabilities\n\nWhat an engine passes where the plugin's entry names them in \`capabilities\`:\n\n` +
-      table(runtimeConfig),
+      `## Capabilities\n\n${keyList(runtimeConfig)}`,
     ],
   ];
 }
 
-/** Of a key and of all below it: key, type, default, meaning. As `deno fmt` aligns them. */
-export function table(schema: JsonSchema): string {
-  const rows = rowsOf(schema);
-  if (rows.length === 0) return "";
-  const all = [["key", "type", "default", "meaning"], ...rows];
-  const widths = all[0]!.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
-  const lines = all.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(" | ")} |`);
-  return lines.toSpliced(1, 0, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`).join("\n");
+/** An item for a key and for each below it, as `deno fmt` breaks lines. */
+export function keyList(schema: JsonSchema): string {
+  return itemsOf(schema).map(wrapped).join("\n");
 }
 
-function rowsOf({ properties = {}, items, required = [] }: JsonSchema, path = ""): string[][] {
-  if (items !== undefined) return rowsOf(items, `${path.replace(/\.$/, "")}[].`);
+function itemsOf({ properties = {}, items, required = [] }: JsonSchema, path = ""): string[] {
+  if (items !== undefined) return itemsOf(items, `${path.replace(/\.$/, "")}[].`);
   return Object.entries(properties).flatMap(([key, part]) => {
-    const name = path + key, below = rowsOf(part, `${name}.`);
+    const name = path + key, below = itemsOf(part, `${name}.`);
     if (WRAPPERS.includes(name) && below.length > 0) return below;
-    const otherwise = required.includes(key) ? "required" : part.default === undefined ? "" : code(part.default);
-    const cells = [`\`${name}\``, typeOf(part), otherwise, part.description ?? ""];
-    return [cells.map((cell) => cell.replaceAll("|", "\\|")), ...below];
+    const otherwise = part.default === undefined ? [] : [`default ${code(part.default)}`];
+    const facts = [typeOf(part), ...required.includes(key) ? ["required"] : otherwise];
+    return [`- \`${name}\` (${facts.join("; ")}): ${part.description ?? ""}`.trimEnd(), ...below];
   });
 }
 

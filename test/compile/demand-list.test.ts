@@ -1,4 +1,4 @@
-/** docs/conformance.md has every demand, once, with what says where it comes from and of whom it is asked. */
+/** docs/conformance.md has every demand, once, with how strongly and of whom it is asked. */
 import { expect, test } from "bun:test";
 import { withDemands } from "../../compile/demand-list.ts";
 import type { SpecDemand } from "../../src/conformance/demand.ts";
@@ -16,15 +16,14 @@ function listOf(...demands: Partial<SpecDemand>[]): string {
 
 test("a list of those of every plugin and one of the others take the place of the older list", () => {
   expect(listOf({ kinds: ["main", "ipam", "meta"], name: "of-known" }, { name: "of-every" })).toBe(
-    "# Page\n\nBefore.\n\n### Of every plugin\n\n- `of-every`: It answers (Section 2; must)\n\n" +
-      "### Of plugins of a known kind\n\n- `of-known`: It answers (Section 2; must)\n\n## After\n\nText.\n",
+    "# Page\n\nBefore.\n\n### Of every plugin\n\n- `of-every`: It answers (must)\n\n" +
+      "### Of plugins of a known kind\n\n- `of-known`: It answers (must)\n\n## After\n\nText.\n",
   );
 });
 
 test.each([
-  [{ strength: "engines" as const }, "(Section 2; engines)"],
-  [{ since: "0.4.0" }, "(Section 2; must; from 0.4.0)"],
-  [{ kinds: ["main", "ipam"] as const }, "(Section 2; must; main, ipam)"],
+  [{ strength: "engines" as const }, "(engines)"],
+  [{ kinds: ["main", "ipam"] as const }, "(must; main, ipam)"],
   [{ sentence: "word ".repeat(30).trim() }, "word word word\n  word word word"],
 ])("%j is told", (demand, text) => {
   expect(listOf(demand)).toContain(text);
