@@ -2,7 +2,7 @@
  * Loops and calls that could go on for ever. Each file that has some says here how many, and what ends them or why nothing
  * should: a call that never ends keeps a container from starting or going, and every lock that it holds from others.
  *
- * Loops with a condition are not found. Waiting with a limit: src/ffi/poll.ts; lock.ts, patience.ts and run-program.ts in src/process.
+ * Pauses are listed, too: where somebody tells, waiting is for that. Loops with a condition are not found. Waiting with a limit: src/ffi/poll.ts; lock.ts, patience.ts and run-program.ts in src/process.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -76,19 +76,46 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/frontends/resident/serve.ts": [3, "the resident, until a signal"],
 };
 
+const PAUSES = [/\b(?:sleepSync|usleep)\(|\bCALL2\(nanosleep\b/g];
+
+/** What is looked at again after a pause, because nobody tells. */
+const pauses: Readonly<Record<string, readonly [count: number, why: string]>> = {
+  "src/process/lock.ts": [1, "a lock: the kernel's own wait for one has no end"],
+  "src/process/trusted-executable.ts": [1, "a program's file that somebody still writes"],
+  "src/ffi/netlink/route/remove-link.ts": [1, "a link that the kernel is removing"],
+  "src/plugins/ipam/dhcp/dhcp.ts": [1, "the DHCP service, or one that has its journal, starts or ends"],
+  "src/services/dhcp/service/daemon.ts": [1, "the journal of a service that ends"],
+  "src/resources/netavark/aardvark-names/service.ts": [1, "aardvark-dns, until it listens"],
+  "src/frontends/resident/status.ts": [1, "a resident that starts"],
+  "src/frontends/resident/serve.ts": [1, "another resident that takes the place"],
+  "src/frontends/library/in-process.ts": [1, "the thread's way out of a container, which the kernel refuses"],
+  "src/native/holder.c": [1, "a socket whose last close nobody shall wait for"],
+  "src/conformance/leftovers.ts": [1, "what the kernel removes a moment later"],
+};
+
 /** What is more than permitted, and what is permitted to nobody any more. */
 export function waits(root: string, sources: readonly Source[]): string[] {
   const texts = [...sources.map(({ path, code }) => [path, code] as const), ...nativeTexts(root)];
+  return [
+    ...unlisted(texts, ENDLESS, permitted, "waits or loops without end"),
+    ...unlisted(texts, PAUSES, pauses, "pauses"),
+  ];
+}
+
+function unlisted(
+  texts: readonly (readonly [path: string, text: string])[],
+  patterns: readonly RegExp[],
+  list: Readonly<Record<string, readonly [count: number, why: string]>>,
+  does: string,
+): string[] {
   return texts.flatMap(([path, text]) => {
-    const found = ENDLESS.flatMap((pattern) => text.match(pattern) ?? []), [count] = permitted[path] ?? [0];
+    const found = patterns.flatMap((pattern) => text.match(pattern) ?? []), [count] = list[path] ?? [0];
     if (found.length === count) return [];
     if (found.length < count) {
       return [`compile/structure/waits.ts: permits ${count} in ${path}, which has ${found.length}`];
     }
     return [
-      `${path}: waits or loops without end: ${
-        found.join(", ")
-      }; limit it, or permit it in compile/structure/waits.ts`,
+      `${path}: ${does}: ${found.join(", ")}; limit it, or permit it in compile/structure/waits.ts`,
     ];
   });
 }

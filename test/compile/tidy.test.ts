@@ -116,6 +116,7 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "CALL(ppoll, &closed, 1, 0, 0, 0, 0);",
     "src/native/a.c: waits or loops without end",
   ],
+  ["a pause", "src/engine/a.ts", "Bun.sleepSync(5);", "src/engine/a.ts: pauses: sleepSync("],
   [
     "a permission to wait that is not needed any more",
     "src/frontends/resident/serve.ts",
