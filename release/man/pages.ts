@@ -17,7 +17,7 @@ import {
   section,
   sentence,
 } from "./mdoc.ts";
-import { sectionOfCommands } from "./command-tables.ts";
+import { sectionOfCommands } from "./command-lists.ts";
 
 export interface ManPage {
   /** As the file is named: `patchbay-add.1`. */

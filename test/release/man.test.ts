@@ -1,10 +1,10 @@
-/** The manual pages: what mandoc and man read, beside the help, the completion and the tables of docs/commands.md. */
+/** The manual pages: what mandoc and man read, beside the help, the completion and the lists of docs/commands.md. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { manPages } from "../../release/man/pages.ts";
-import { sectionOfCommands } from "../../release/man/command-tables.ts";
+import { sectionOfCommands } from "../../release/man/command-lists.ts";
 import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../../src/services/dhcp/service-protocol.ts";
 import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../../src/process/state-directory.ts";
 import { DEFAULT_DATA_DIRECTORY } from "../../src/ipam/go-directory.ts";
@@ -135,7 +135,7 @@ test("cnitool's page has each of its commands with each option", () => {
   }
 });
 
-describe("the tables of docs/commands.md, which the overview repeats", () => {
+describe("the lists of docs/commands.md, which the overview repeats", () => {
   const first = (heading: string) =>
     sectionOfCommands(heading).rows.flatMap(([names]) => names.replaceAll("`", "").split(", "));
 
@@ -167,7 +167,7 @@ describe("the tables of docs/commands.md, which the overview repeats", () => {
     }
   });
 
-  test("a heading without a table is refused", () => {
-    expect(() => sectionOfCommands("Ctrl-C")).toThrow('docs/commands.md has no table of two columns under "Ctrl-C"');
+  test("a heading without a list is refused", () => {
+    expect(() => sectionOfCommands("Ctrl-C")).toThrow('docs/commands.md has no list under "Ctrl-C"');
   });
 });
