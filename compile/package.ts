@@ -27,6 +27,8 @@ export function makePackage(program: string, out: string): string {
   writeFileSync(join(folder, "thread.js"), 'import { serveThread } from "./patchbay.js";\nserveThread();\n');
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packageManifest(), null, 2)}\n`);
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  mkdirSync(join(folder, "examples"));
+  copyFileSync(join(root, "examples/launcher.ts"), join(folder, "examples/launcher.ts"));
   writeFileSync(join(folder, "README.md"), withoutLinks(readFileSync(join(root, "docs/library.md"), "utf8")));
   const { filename } = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", out], folder))[0];
   return join(out, filename);
@@ -47,7 +49,7 @@ function packageManifest() {
     engines: { bun: `>=${bunVersion}` },
     exports: { ".": { types: "./types/frontends/library/patchbay.d.ts", default: "./index.js" } },
     types: "./types/frontends/library/patchbay.d.ts",
-    files: ["index.js", "needs-bun.js", "patchbay.js", "patchbay.js.map", "thread.js", "types"],
+    files: ["index.js", "needs-bun.js", "patchbay.js", "patchbay.js.map", "thread.js", "types", "examples"],
   };
 }
 
