@@ -147,7 +147,7 @@ function leftToDo({ name, kind, theme }: Wanted): string {
     `src/plugins/${kind}/${name}/${name}.schema.ts: the configuration; then npm run generate`,
     `src/plugins/${kind}/${name}/${name}.ts: what ADD makes, and what "judge" refuses`,
     ...resource,
-    `examples/${name}.conflist; README.md: a row of the plugins; docs/plugins/${name}.md: what it is for, with a link in README.md beside it; docs/quirks/${name}.md, with a row in its index`,
+    `examples/${name}.conflist; README.md: an item of the plugins; docs/plugins/${name}.md: what it is for, with a link in README.md beside it; docs/quirks/${name}.md, with a row in its index`,
     "test/kernel/: what the kernel holds; test/faults/subjects.ts: a subject",
     "CHANGELOG.md: a line",
   ];

@@ -143,11 +143,11 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     for (const key of ["cniVersion", "name"]) expect(takes({ ...whole, [key]: undefined })).toBe(false);
   });
 
-  test(`README.md has a row for ${name}`, async () => {
+  test(`README.md has an item for ${name}`, async () => {
     const readme = await Bun.file(`${root}/README.md`).text();
     // A command may have the plugin's name, too.
-    const row = readme.split("## The plugins")[1]!.split("\n").find((line) => line.startsWith(`| \`${name}\``));
-    expect(row).toContain(`[${name}.conflist](examples/${name}.conflist)`);
+    const item = readme.split("## The plugins")[1]!.split(/^- /m).find((text) => text.startsWith(`\`${name}\`: `));
+    expect(item).toContain(`(examples/${name}.conflist)`);
   });
 });
 

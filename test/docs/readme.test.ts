@@ -45,9 +45,9 @@ test("Install, and a first network", async () => {
   expect(await machine.sh("ls -A /usr/local/bin /opt/cni/bin")).toBe("/opt/cni/bin:\n\n/usr/local/bin:\n");
 });
 
-test("the table of commands is what help lists", () => {
+test("the list of commands is what help lists", () => {
   const help = String(Bun.spawnSync([PATCHBAY, "help"]).stdout);
   const listed = [...help.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name!);
-  const rows = [...readme.split("## The plugins")[0]!.matchAll(/^\| `(\w+)` +\|/gm)].map(([, name]) => name!);
+  const rows = [...readme.split("## The plugins")[0]!.matchAll(/^- `(\w+)`: /gm)].map(([, name]) => name!);
   expect(rows.sort()).toEqual(listed.sort());
 });
