@@ -20,7 +20,6 @@ test("the nftables tables, with their families", () => {
   const shownInSources = namesIn(sources, /\btable (\w+ patchbay_\w+) \{/g);
   expect(namesIn(page, /^- `(\w+ patchbay_\w+)`/gm)).toEqual(shownInSources);
   expect(shownInSources.map((name) => name.split(" ")[1]!).sort()).toEqual(names);
-  for (const name of shownInSources) expect(page).toContain(`\`nft list table ${name}\``);
 });
 
 test("the chains of iptables", () => {
