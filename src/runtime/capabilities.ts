@@ -30,7 +30,7 @@ export function warnOfUntaken(networks: readonly Network[], capabilityArgs: Read
 
 function meantCapability(name: string, networks: readonly Network[]): string | undefined {
   const { wellKnownCapabilities } = require("./lint/schema.ts") as typeof import("./lint/schema.ts");
-  const { closestKey } = require("./spelling.ts") as typeof import("./spelling.ts");
+  const { closestKey } = require("../cni/spelling.ts") as typeof import("../cni/spelling.ts");
   const declared = networks.flatMap(({ plugins }) =>
     plugins.flatMap(({ capabilities }) => Object.keys(capabilities))
   );

@@ -5,7 +5,7 @@
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { existingPartOf, exists } from "../../ffi/files.ts";
 import { pluginNames } from "../../plugins/table.ts";
-import { closestName } from "../../runtime/spelling.ts";
+import { closestName } from "../../cni/spelling.ts";
 
 const NAMES = 'CNI takes letters, digits, "_", "." and "-", with a letter or digit first';
 

@@ -17,7 +17,7 @@ import {
   parseArguments,
   UsageError,
 } from "./command.ts";
-import { closestName } from "../../runtime/spelling.ts";
+import { closestName } from "../../cni/spelling.ts";
 import { printError } from "../answers/answer.ts";
 import { hasReaderEnough, print, printingAfterwards, printToStderr } from "../../process/output.ts";
 

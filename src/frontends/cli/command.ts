@@ -92,7 +92,7 @@ export function parseArguments(args: readonly string[], options: OptionTable): G
 }
 
 function unknownOption(arg: string, options: OptionTable): UsageError {
-  const { editDistance } = require("../../runtime/spelling.ts") as typeof import("../../runtime/spelling.ts");
+  const { editDistance } = require("../../cni/spelling.ts") as typeof import("../../cni/spelling.ts");
   const [name = ""] = arg.replace(/^-+/, "").split("="), mostEdits = name.length / 4;
   const meant = name.length > 1 &&
     Object.keys(options).find((option) => option.startsWith(name) || editDistance(name, option) <= mostEdits);

@@ -3,7 +3,7 @@
  * words. Pure.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
-import { closestKey } from "../../runtime/spelling.ts";
+import { closestKey } from "../../cni/spelling.ts";
 
 /** OCI asks for names in reverse domain notation (OCI runtime specification, "Annotations"). */
 const PREFIX = "dev.patchbay.";

@@ -3,7 +3,7 @@ import { isObject } from "../../cni/json.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
 import { NETNS_DIRECTORY } from "../../runtime/paths.ts";
 import type { AttachmentRequest } from "../../runtime/plugin-call.ts";
-import { closestKey } from "../../runtime/spelling.ts";
+import { closestKey } from "../../cni/spelling.ts";
 import { ArgumentError } from "./argument-error.ts";
 import type { Options } from "./documents.ts";
 

@@ -1,5 +1,5 @@
 /** The options of a podman network whose driver is this program: they say which CNI network it is. All values are text. */
-import { closestKey } from "../../runtime/spelling.ts";
+import { closestKey } from "../../cni/spelling.ts";
 
 export interface DriverOptions {
   /** The name of a network in the configuration directory. */

@@ -6,7 +6,7 @@
  */
 import { CniError, DECODING_FAILURE, errorText } from "../../cni/error.ts";
 import { identify, isDirectory, listDirectory, readConfiguredFile } from "../../ffi/files.ts";
-import { closestName, editDistance } from "../spelling.ts";
+import { closestName, editDistance } from "../../cni/spelling.ts";
 import type { Network } from "./network.ts";
 import { NETWORK_ENDINGS, networkPaths, readNetwork } from "./network-file.ts";
 import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "./positioned-json.ts";

@@ -20,7 +20,7 @@ import {
 import type { Network } from "../conf/network.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
 import { claimantsIn, overlapsWith } from "../overlaps.ts";
-import { closestKey } from "../spelling.ts";
+import { closestKey } from "../../cni/spelling.ts";
 import { entryOf, nodeAt, stringAt } from "./json-nodes.ts";
 import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
 import { keyPath, type Remark, remark, type Reporter, type Severity } from "./remark.ts";

@@ -1,7 +1,7 @@
 /** Checks a document against a schema: unknown keys and wrong values. Letter case of keys does not count, as in plugins. */
 import { foldKey, isObject } from "../../cni/json.ts";
 import type { JsonEntry, JsonNode } from "../conf/positioned-json.ts";
-import { closestKey } from "../spelling.ts";
+import { closestKey } from "../../cni/spelling.ts";
 import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
 import { pluginsWithOption, type Schema } from "./schema.ts";
 

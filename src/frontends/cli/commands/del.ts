@@ -6,7 +6,7 @@ import { deleteRecorded } from "../../../runtime/container-networks.ts";
 import { unconfiguredNetwork } from "../../../runtime/gc.ts";
 import type { AttachmentRequest } from "../../../runtime/plugin-call.ts";
 import { knownAttachments, recordedNetwork } from "../../../runtime/records.ts";
-import { closestName } from "../../../runtime/spelling.ts";
+import { closestName } from "../../../cni/spelling.ts";
 import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {

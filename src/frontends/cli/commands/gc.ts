@@ -14,7 +14,7 @@ import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledge
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../../runtime/records.ts";
-import { closestName } from "../../../runtime/spelling.ts";
+import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
 import {

@@ -13,7 +13,7 @@ import { canonicalAddress, parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../../runtime/conf/directory.ts";
 import { isGone } from "../../../runtime/gc.ts";
 import { attachmentsOfContainer, knownAttachments } from "../../../runtime/records.ts";
-import { closestName } from "../../../runtime/spelling.ts";
+import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";

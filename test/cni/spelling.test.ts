@@ -1,7 +1,7 @@
 /** A misspelt word is recognised, and a different word is not taken for a misspelt one. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { closestName, editDistance } from "../../src/runtime/spelling.ts";
+import { closestName, editDistance } from "../../src/cni/spelling.ts";
 
 const names = ["add", "check", "del", "gc", "status", "install", "version"];
 

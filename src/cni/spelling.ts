@@ -1,5 +1,5 @@
 /** Finding the name somebody meant. */
-import { foldKey } from "../cni/json.ts";
+import { foldKey } from "./json.ts";
 
 /** The candidate with the fewest edits, if they are few enough for a misspelling; the first of several. */
 export function closestName(name: string, candidates: readonly string[]): string | undefined {
