@@ -107,7 +107,7 @@ export const rooms: readonly Room[] = [
   {
     name: "frontends/answers",
     what: "what a caller is told: errors with their next step, and an ADD that is answered or taken back",
-    mayImport: ["runtime", "plugins/table.ts", "contract", "process", "ffi", "cni"],
+    mayImport: ["runtime", "contract", "process", "ffi", "cni"],
   },
   {
     name: "install",

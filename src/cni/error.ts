@@ -15,11 +15,37 @@ export const LIMITED_CONNECTIVITY = 51;
 /** Missing in the spec's table: the reference library's code for errors without a code. */
 export const INTERNAL = 999;
 
+/**
+ * What a person may do about an error. Only the command line shows it, in a line of its own: texts of errors stay to the
+ * letter, because engines and users of the reference plugins look for them. `network` is what stands where NETWORK belongs.
+ */
+export type NextStep = string | ((network: string) => string);
+
+interface CniErrorOptions extends ErrorOptions {
+  nextStep?: NextStep | undefined;
+}
+
 export class CniError extends Error {
-  constructor(readonly code: number, message: string, readonly details = "", options?: ErrorOptions) {
+  readonly nextStep: NextStep | undefined;
+
+  constructor(readonly code: number, message: string, readonly details = "", options?: CniErrorOptions) {
     super(message, options);
     this.name = "CniError";
+    this.nextStep = options?.nextStep;
   }
+}
+
+/** Errors, and lines that are told beside them: each text once. */
+export function distinct(errors: readonly unknown[]): unknown[] {
+  return [...new Map(errors.map((error) => [errorText(error), error])).values()];
+}
+
+/** The error's, or that of the error which it wraps. */
+export function nextStepOf(error: unknown): NextStep | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof CniError && at.nextStep !== undefined) return at.nextStep;
+  }
+  return undefined;
 }
 
 /** The error as part of another message: `msg` or `msg; details`. */

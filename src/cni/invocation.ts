@@ -144,13 +144,17 @@ function readConfig(readStdin: () => Uint8Array): { text: string; document: Pars
 
 export function checkContainerId(id: string): void {
   if (id === "") throw new CniError(UNKNOWN_CONTAINER, "missing containerID");
-  if (!isName(id)) throw invalidEnvironment("invalid characters in containerID", id);
+  if (isName(id)) return;
+  throw invalidEnvironment("invalid characters in containerID", id, `${NAMES}; --container-id chooses another ID`);
 }
 
 export function checkNetworkName(name: string): void {
   if (name === "") throw new CniError(INVALID_CONFIG, "missing network name:");
-  if (!isName(name)) throw new CniError(INVALID_CONFIG, "invalid characters found in network name", name);
+  if (isName(name)) return;
+  throw new CniError(INVALID_CONFIG, "invalid characters found in network name", name, { nextStep: NAMES });
 }
+
+const NAMES = 'CNI takes letters, digits, "_", "." and "-", with a letter or digit first';
 
 /** An ASCII letter or digit, then any of those, `_`, `.` and `-`. */
 function isName(text: string): boolean {
@@ -187,9 +191,12 @@ export function checkGivenIfName(name: string): void {
     checkIfName(name);
   } catch (error) {
     const { message, details } = error as CniError, value = `CNI_IFNAME is "${name}"`;
-    throw invalidEnvironment(message, details === "" ? value : `${details}; ${value}`);
+    throw invalidEnvironment(message, details === "" ? value : `${details}; ${value}`, IF_NAMES);
   }
 }
+
+const IF_NAMES =
+  '--ifname or $CNI_IFNAME has at most 15 bytes, none of them "/", ":", "%" or white space, as in eth0';
 
 // Functions of their own: a process that does not call them does not pay for `Buffer` and the regular expression, which
 // cost more than the rest of this file.
@@ -203,6 +210,6 @@ function hasSeparator(name: string): boolean {
   return /[/:\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name);
 }
 
-function invalidEnvironment(message: string, details = ""): CniError {
-  return new CniError(INVALID_ENVIRONMENT, message, details);
+function invalidEnvironment(message: string, details = "", nextStep?: string): CniError {
+  return new CniError(INVALID_ENVIRONMENT, message, details, { nextStep });
 }

@@ -1,5 +1,5 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
-import { CniError, errorText, INTERNAL } from "../cni/error.ts";
+import { CniError, errorText, INTERNAL, nextStepOf } from "../cni/error.ts";
 
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}
@@ -33,8 +33,8 @@ export function attempt(failures: unknown[], work: () => void): void {
 }
 
 class IncompletelyTakenBack extends CniError {
-  constructor(code: number, message: string, details: string, readonly lines: readonly string[], cause: unknown) {
-    super(code, message, details, { cause });
+  constructor({ code, message, cause, nextStep }: CniError, details: string, readonly lines: readonly string[]) {
+    super(code, message, details, { cause, nextStep });
   }
 }
 
@@ -53,11 +53,9 @@ export function takingBackFailed(failures: readonly unknown[]): string[] {
 /** The error, and behind it lines about what failed when its work was taken back: the cause comes first. */
 export function followedBy(error: unknown, lines: readonly string[]): unknown {
   if (lines.length === 0) return error;
-  const { code, message, details, cause } = error instanceof CniError
-    ? error
-    : new CniError(INTERNAL, errorText(error), "", { cause: error });
+  const known = error instanceof CniError ? error : new CniError(INTERNAL, errorText(error), "", { cause: error });
   const below = [...new Set(lines)], all = [...notTakenBack(error), ...below];
-  return new IncompletelyTakenBack(code, message, [details, ...below].filter(Boolean).join("\n"), all, cause);
+  return new IncompletelyTakenBack(known, [known.details, ...below].filter(Boolean).join("\n"), all);
 }
 
 /**
@@ -70,5 +68,6 @@ export function throwJoined(failures: readonly unknown[], separator = "; "): voi
   const text = failures.map(errorText).join(separator);
   const coded = failures.find((failure) => failure instanceof CniError);
   if (coded === undefined) throw new AggregateError(failures, text);
-  throw new CniError(coded.code, text, "", { cause: failures[0] });
+  const nextStep = failures.map(nextStepOf).find((step) => step !== undefined);
+  throw new CniError(coded.code, text, "", { cause: failures[0], nextStep });
 }

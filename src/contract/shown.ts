@@ -1,8 +1,11 @@
-/** What commands show of networks and attachments, and the library's functions return. */
+/**
+ * What commands show of networks and attachments, and the library's functions return. Problems and obstacles are texts
+ * there; before, they may be the errors themselves, which have a next step.
+ */
 import type { Owner } from "./owner.ts";
 
 /** A file of the configuration directory. */
-export interface NetworkSummary {
+export interface NetworkSummary<Problem = string> {
   file: string;
   /** Undefined for a file that cannot be read. */
   name?: string;
@@ -18,7 +21,7 @@ export interface NetworkSummary {
   /** Those that every container gets. */
   fixedAddresses: string[];
   /** What is broken or missing; none when containers can be attached. */
-  problems: string[];
+  problems: Problem[];
   /** Where what its containers share on the host is not as ADD made it. */
   differences: string[];
   /**
@@ -46,12 +49,12 @@ export interface AttachmentName {
   readonly ifName: string;
 }
 
-export interface PlannedPlugin {
+export interface PlannedPlugin<Obstacle = string> {
   type: string;
   /** In the order in which ADD would make them. Undefined for a plugin of another make, of which nobody knows. */
   resources: PlannedResource[] | undefined;
   /** Why ADD would fail here and now: what it would reject, and errors of STATUS. */
-  obstacles: string[];
+  obstacles: Obstacle[];
   /** What ADD would make without effect, such as a port that leads to another container, and what an earlier ADD met. */
   warnings: string[];
 }

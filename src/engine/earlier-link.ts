@@ -1,9 +1,15 @@
 /** Two plugins of a network that make one interface: the second one finds the link of the first. */
-import { CniError } from "../cni/error.ts";
+import { CniError, INTERNAL } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import type { ResourceKind } from "../contract/resource.ts";
 
-export const MADE_EARLIER = "an earlier plugin of the network makes it";
+export function madeEarlier(message: string, code = INTERNAL, cause?: unknown): CniError {
+  return new CniError(code, message, "an earlier plugin of the network makes it", {
+    cause,
+    nextStep: (network) =>
+      `only one plugin of network ${network} may make the interface; another network makes another`,
+  });
+}
 
 export function isMadeEarlier(ifName: string, prevResult: Result | undefined): boolean {
   return prevResult?.interfaces?.some(({ sandbox, name }) => sandbox && name === ifName) ?? false;
@@ -22,5 +28,5 @@ export function explained(
   } catch {
     return error;
   }
-  return new CniError(error.code, error.message, MADE_EARLIER, { cause: error });
+  return madeEarlier(error.message, error.code, error);
 }

@@ -143,6 +143,7 @@ function openFor({ netnsPath, allowOwnNetns }: Invocation, mayBeGone: boolean): 
         INVALID_NETNS,
         "plugin's netns and netns from CNI_NETNS should not be the same",
         `CNI_NETNS is "${netnsPath}"`,
+        { nextStep: ownNetnsStep(netnsPath) },
       );
     }
     // The words "failed to Statfs" are the reference plugins'; engines look for them.
@@ -156,6 +157,13 @@ function openFor({ netnsPath, allowOwnNetns }: Invocation, mayBeGone: boolean): 
       { cause: error },
     );
   }
+}
+
+function ownNetnsStep(path: string): string {
+  const pid = /^\/proc\/([0-9]+)\//.exec(path)?.[1];
+  return pid === undefined
+    ? `${path} is the host's own network namespace, and NETNS a container's; 'ip netns add NAME' makes one`
+    : `process ${pid} is in the host's network namespace; a container's process is in one of its own`;
 }
 
 function isOlderThan({ document, stdin }: Invocation, version: string): boolean {

@@ -3,7 +3,7 @@
  * it, and ends the network namespaces too.
  */
 import { absolutePath } from "../ffi/absolute-path.ts";
-import { SyscallError } from "../ffi/errno.ts";
+import { ENOSPC, ENOTDIR, isErrno, SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { makeDirectories } from "../ffi/files.ts";
 import { judgeStateDirectory, tryStateDirectory } from "./state-file.ts";
@@ -69,6 +69,15 @@ function inStateDirectory(path: string, code: number, work: () => void): void {
     work();
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
-    throw new CniError(code, `cannot use state directory "${path}": ${error.message}`, "", { cause: error });
+    // The engine has a step of its own for a file system that is read-only (engine/run.ts).
+    const nextStep = isErrno(error, ENOSPC, ENOTDIR) ? ELSEWHERE : undefined;
+    throw new CniError(code, `cannot use state directory "${path}": ${error.message}`, "", {
+      cause: error,
+      nextStep,
+    });
   }
 }
+
+const ELSEWHERE =
+  "'add' writes down there what 'del' removes; make room or mend it, or choose another with $PATCHBAY_STATE_DIR, for " +
+  "every command and every engine";

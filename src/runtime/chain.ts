@@ -86,6 +86,8 @@ export function checkNetwork(runtime: Runtime, network: Network, request: Attach
 export interface PluginDifferences {
   type: string;
   lines: readonly string[];
+  /** The error that is the line, where the plugin could not look. */
+  failure?: unknown;
 }
 
 /**
@@ -98,10 +100,11 @@ export function differencesIn(runtime: Runtime, network: Network, request: Attac
     const [failure] = collectFailures([check], (run) => run());
     if (failure === undefined) return;
     failures.push(failure);
-    const all = failure instanceof Differences ? failure.lines : [errorText(failure).replaceAll("\n", "; ")];
+    const hasLooked = failure instanceof Differences;
+    const all = hasLooked ? failure.lines : [errorText(failure).replaceAll("\n", "; ")];
     const lines = all.filter((line) => !seen.has(line));
     for (const line of lines) seen.add(line);
-    if (lines.length > 0) found.push({ type, lines });
+    if (lines.length > 0) found.push({ type, lines, failure: hasLooked ? undefined : failure });
   });
   const isNobodyLooking = failures.length === network.plugins.length && found.length > 0;
   if (isNobodyLooking && !failures.some((one) => one instanceof Differences)) throw failures[0];

@@ -1,4 +1,5 @@
 /** The end of a network: everything that its attachments have left on the host, because they shared it. */
+import { CniError, INTERNAL } from "../cni/error.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
 import type { Retired } from "../contract/resource.ts";
@@ -114,7 +115,9 @@ function requireUnused(
 ): void {
   if (attached.length === 0) return;
   const names = attached.map(({ ifName, containerId }) => `${ifName} of container ${containerId}`);
-  throw new Error(`network ${name} is ${state} by ${countOf(attached)}: ${someOf(names)}; ${consequence}`);
+  const text = `network ${name} is ${state} by ${countOf(attached)}: ${someOf(names)}; ${consequence}`;
+  const nextStep = `'patchbay del ${name} CONTAINER' ends an attachment, 'patchbay gc ${name} --all' every one`;
+  throw new CniError(INTERNAL, text, "", { nextStep });
 }
 
 /** A lease of a container that has gone is explained by its record. */

@@ -1,6 +1,7 @@
 /** Networks, and what would keep an ADD to each from working: `patchbay networks` and `patchbay status`. */
-import { errorText } from "../cni/error.ts";
+import { distinct } from "../cni/error.ts";
 import { asRead, asWritten } from "../cni/json.ts";
+import { collectFailures } from "../contract/failures.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { sharedDifferences } from "../engine/operator/shared-parts.ts";
 import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
@@ -29,8 +30,8 @@ interface Scene {
   attachments: readonly KnownAttachment[];
 }
 
-/** Of the network, or of all in the configuration directory. */
-export function summarizeNetworks(runtime: Runtime, asksAll = false, only?: Network): NetworkSummary[] {
+/** Of the network, or of all in the configuration directory. Problems are errors, and lines beside them. */
+export function summarizeNetworks(runtime: Runtime, asksAll = false, only?: Network): NetworkSummary<unknown>[] {
   const all = listNetworkFiles(runtime.configDirectory);
   const files = only === undefined ? all : [{ path: only.path ?? "", network: only }];
   const scene = { runtime, asksAll, claimants: claimantsIn(all), attachments: readableAttachments(runtime) };
@@ -46,7 +47,7 @@ function readableAttachments(runtime: Runtime): KnownAttachment[] {
   }
 }
 
-function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scene: Scene): NetworkSummary {
+function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scene: Scene): NetworkSummary<unknown> {
   const none = { plugins: [], pools: [], fixedAddresses: [], differences: [], warnings: [] };
   if (network === undefined) {
     return { ...none, file, state: "broken", problems: [`${problem}; networks in files after it are not found`] };
@@ -55,7 +56,7 @@ function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scen
   const attachments = scene.attachments.filter((one) => one.network === name);
   const { pools, problems: ofPlugins } = scene.asksAll ? askAll(network, runtime) : askOurs(network, runtime);
   const caveats = caveatsHere(network), own = claimantOf(network, file), fixed = fixedAddresses(network);
-  const problems = new Set([
+  const problems = distinct([
     ...hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`],
     ...ofPlugins,
     // A container may have the device.
@@ -67,7 +68,7 @@ function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scen
     file,
     name,
     cniVersion,
-    state: problems.size > 0 ? "broken" : full.length > 0 ? "full" : differences.length > 0 ? "differs" : "ok",
+    state: problems.length > 0 ? "broken" : full.length > 0 ? "full" : differences.length > 0 ? "differs" : "ok",
     plugins: network.plugins.map(({ type, config }) => ipamTypeOf(config) ? `${type}+${ipamTypeOf(config)}` : type),
     pools,
     fixedAddresses: fixed,
@@ -82,10 +83,13 @@ function summarize({ path: file, network, problem, hiddenBy }: NetworkFile, scen
   };
 }
 
-type Examined = Pick<NetworkSummary, "pools" | "problems">;
+type Examined = Pick<NetworkSummary<unknown>, "pools" | "problems">;
 
 function askAll(network: Network, runtime: Runtime): Examined {
-  return { pools: poolsOfNetwork(network), problems: problemsOf(() => networkStatus(runtime, network)) };
+  return {
+    pools: poolsOfNetwork(network),
+    problems: collectFailures([network], (one) => networkStatus(runtime, one)),
+  };
 }
 
 /** Of other plugins it only asks whether they exist. */
@@ -94,8 +98,8 @@ function askOurs(network: Network, { pluginPath, cacheDirectory }: Runtime): Exa
   return {
     pools: plugins.flatMap(({ pools }) => pools),
     problems: [
-      ...problemsOf(() => checkNames(network, undefined)),
-      ...problemsOf(() => requireCache(cacheDirectory)),
+      ...collectFailures([network], (one) => checkNames(one, undefined)),
+      ...collectFailures([cacheDirectory], requireCache),
       ...plugins.flatMap(({ problems }) => problems),
     ],
   };
@@ -137,29 +141,19 @@ export function poolsOfNetwork(network: Network): Pool[] {
   );
 }
 
-function problemsOf(work: () => void): string[] {
-  try {
-    work();
-    return [];
-  } catch (error) {
-    return [errorText(error)];
-  }
-}
-
 /** What would keep an ADD from working now, except for its address pools. */
-export function networkProblems(network: Network, pluginPath: string): string[] {
+export function networkProblems(network: Network, pluginPath: string): unknown[] {
   return network.plugins.flatMap((plugin) => examinePlugin(network, plugin, pluginPath).problems);
 }
 
 /** Runs STATUS of our plugins. Of other plugins it only checks that they exist. */
 function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): Examined {
-  const problems: string[] = [];
+  const problems: unknown[] = [];
   const attempt = <T>(work: () => T): T | undefined => {
     try {
       return work();
     } catch (error) {
-      const text = errorText(error);
-      if (!problems.includes(text)) problems.push(text);
+      problems.push(error);
       return undefined;
     }
   };
@@ -174,7 +168,7 @@ function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): E
   }
   return {
     pools: ipam !== undefined && "own" in ipam ? poolsOf({ type: plugin.type, document: call.document }) : [],
-    problems,
+    problems: distinct(problems),
   };
 }
 

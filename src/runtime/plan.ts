@@ -1,5 +1,4 @@
 /** What ADD of a whole network would make: `patchbay plan`. */
-import { errorText } from "../cni/error.ts";
 import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { collectFailures } from "../contract/failures.ts";
@@ -26,12 +25,12 @@ export function planNetwork(
   network: Network,
   request: AttachmentRequest,
   afterDel?: { hasLink: boolean },
-): PlannedPlugin[] {
+): PlannedPlugin<unknown>[] {
   const { cacheDirectory } = runtime;
   const before: Resource<unknown>[] = [];
   let result: VersionedResult | undefined;
   checkNames(network, request);
-  const planned: PlannedPlugin[] = inSession((session) =>
+  const planned: PlannedPlugin<unknown>[] = inSession((session) =>
     network.plugins.map((plugin) =>
       namingPlugin(plugin, "plan", () => {
         const { type } = plugin;
@@ -49,6 +48,6 @@ export function planNetwork(
   );
   caveatsHere(network).forEach(({ warnings }, index) => planned[index]!.warnings.push(...warnings));
   // ADD writes the record when all plugins are done.
-  planned.at(-1)?.obstacles.push(...collectFailures([cacheDirectory], requireCache).map(errorText));
+  planned.at(-1)?.obstacles.push(...collectFailures([cacheDirectory], requireCache));
   return planned;
 }

@@ -1,7 +1,7 @@
 /** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
-import { CniError, errorText } from "../../src/cni/error.ts";
-import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
+import { CniError, errorText, nextStepOf } from "../../src/cni/error.ts";
+import { attempt, attemptAll, collectFailures, followedBy, throwJoined } from "../../src/contract/failures.ts";
 
 function thrown(work: () => void): unknown {
   try {
@@ -66,4 +66,16 @@ describe("joining", () => {
     expect(error).toBeInstanceOf(AggregateError);
     expect(error.message).toBe("one\ntwo");
   });
+});
+
+test("an error keeps its next step when another wraps it, stands beside it or follows it", () => {
+  const error = new CniError(11, "busy", "", { nextStep: "wait" }), wrapped = new Error("add", { cause: error });
+  expect(nextStepOf(wrapped)).toBe("wait");
+  expect(nextStepOf(thrown(() => throwJoined([new CniError(7, "one"), wrapped])))).toBe("wait");
+  for (const one of [error, wrapped]) expect(nextStepOf(followedBy(one, ["taking it back failed"]))).toBe("wait");
+  expect([new Error("one", { cause: "two" }), "three", undefined].map(nextStepOf)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });

@@ -5,7 +5,7 @@
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
 import type { UntrustedFile } from "../../process/trusted-executable.ts";
-import { loadPlugin, loadRecorded, pluginNamed } from "../../plugins/table.ts";
+import { loadPlugin, loadRecorded, pluginNamed, pluginNames } from "../../plugins/table.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 
 // Loaded only for foreign plugins.
@@ -23,8 +23,10 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   if (type.includes("/")) throw new CniError(INTERNAL, `invalid plugin name: ${type}`);
   if (searchPath === "") {
     const own = loadPlugin(type);
-    if (own === undefined) throw new CniError(INTERNAL, "no paths provided", `"${type}" is not part of patchbay`);
-    return { own };
+    if (own !== undefined) return { own };
+    throw new CniError(INTERNAL, "no paths provided", `"${type}" is not part of patchbay`, {
+      nextStep: () => elsewhereOrAnother(type),
+    });
   }
   const directories = searchPath.split(":");
   for (const directory of directories) {
@@ -42,6 +44,12 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
     throw new CniError(INTERNAL, `invalid plugin name: ${type}`, `${path} is patchbay, which has no such plugin`);
   }
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
+}
+
+function elsewhereOrAnother(type: string): string {
+  const { closestName } = require("../../cni/spelling.ts") as typeof import("../../cni/spelling.ts");
+  const meant = closestName(type, pluginNames), question = meant === undefined ? "" : `did you mean "${meant}"? `;
+  return `${question}--plugin-path or $CNI_PATH names the directories of other plugins`;
 }
 
 /**

@@ -2,7 +2,7 @@
  * What ADD would make: `patchbay plan`. Restates the plugin's story with names and MAC addresses picked as for ADD, and
  * with the addresses that IPAM would lease next.
  */
-import { errorText } from "../../cni/error.ts";
+import { distinct, errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { findPlugin } from "../delegation/find-plugin.ts";
@@ -10,7 +10,7 @@ import { collectFailures, EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
-import { isMadeEarlier, MADE_EARLIER } from "../earlier-link.ts";
+import { isMadeEarlier, madeEarlier } from "../earlier-link.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { idleLines } from "./idle.ts";
@@ -19,7 +19,7 @@ import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
 import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
 
-export interface PluginPlan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
+export interface PluginPlan extends Pick<PlannedPlugin<unknown>, "obstacles" | "warnings"> {
   resources: PlannedResource[];
   list: Resource<unknown>[];
   result: Result;
@@ -52,8 +52,8 @@ export function planAdd(
   );
   if (failure instanceof EarlierFailure) plan.warnings.push(errorText(failure));
   // It has words of its own for what holds up a resource.
-  else if (failure !== undefined && !isHeldUp) plan.obstacles.push(errorText(failure));
-  return { ...plan, obstacles: [...new Set(plan.obstacles)] };
+  else if (failure !== undefined && !isHeldUp) plan.obstacles.push(failure);
+  return { ...plan, obstacles: distinct(plan.obstacles) };
 }
 
 function planStory(
@@ -82,7 +82,7 @@ function planStory(
         return result;
       },
       before,
-      onRefusal: (error) => obstacles.push(errorText(error)),
+      onRefusal: (error) => obstacles.push(error),
     },
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
@@ -102,25 +102,20 @@ function planStory(
 /** The kernel has sysctls of these names for all links. */
 const NO_LINKS = ["all", "default"];
 
-function refusalsOfName(ifName: string, prevResult: Result | undefined): string[] {
+function refusalsOfName(ifName: string, prevResult: Result | undefined): unknown[] {
   if (NO_LINKS.includes(ifName)) return [`"${ifName}" is the name of no link: invalid argument`];
-  return isMadeEarlier(ifName, prevResult) ? [`"${ifName}" already exists in the container; ${MADE_EARLIER}`] : [];
+  return isMadeEarlier(ifName, prevResult) ? [madeEarlier(`"${ifName}" already exists in the container`)] : [];
 }
 
-function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host, goesFirst: boolean): string[] {
+function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host, goesFirst: boolean): unknown[] {
   return refusalsOf(() => {
     if (!(goesFirst && kind.isContainerLink)) kind.requireRoom?.(spec, host);
     kind.judge?.(spec, host);
   });
 }
 
-function refusalsOf(work: () => void): string[] {
-  try {
-    work();
-    return [];
-  } catch (error) {
-    return [errorText(error)];
-  }
+function refusalsOf(work: () => void): unknown[] {
+  return collectFailures([work], (one) => one());
 }
 
 /** A foreign plugin's result cannot be known, so it has no addresses. */

@@ -1,5 +1,5 @@
 /** The arguments that the commands on networks share: options, and cnitool's environment variables in their stead. */
-import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
+import { CniError, errorText, INVALID_ENVIRONMENT } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
 import { variable } from "../../ffi/environment.ts";
@@ -115,11 +115,7 @@ export function tellUnconfigured(given: Given, network: string): void {
 
 export function requestOf(given: Given): AttachmentRequest {
   const [CAP_ARGS, CNI_ARGS, CNI_IFNAME] = ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"].map(variable);
-  // cnitool reads "null" as no arguments.
-  const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, `CAP_ARGS: ${beginning(CAP_ARGS)}`) : undefined) ?? {};
-  if (!isObject(capabilityArgs)) {
-    throw new CniError(INVALID_ENVIRONMENT, `CAP_ARGS: ${beginning(CAP_ARGS!)}: it must be a JSON object`);
-  }
+  const capabilityArgs = CAP_ARGS ? capabilityArgsIn(CAP_ARGS) : {};
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
   const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
   const idOf = (path: string) => given.value("container-id") || containerIdOf(path);
@@ -170,6 +166,20 @@ export function isNetns(path: string): boolean {
   }
 }
 
+function capabilityArgsIn(text: string): Record<string, unknown> {
+  const subject = `CAP_ARGS: ${beginning(text)}`;
+  try {
+    // cnitool reads "null" as no arguments.
+    const args = parseDocument(text, subject) ?? {};
+    if (isObject(args)) return args;
+    throw new Error(`${subject}: it must be a JSON object`);
+  } catch (error) {
+    const nextStep = `it has the form '{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'; ` +
+      "--ports, --ip, --mac, --ingress and --egress of 'add' say the same";
+    throw new CniError(INVALID_ENVIRONMENT, errorText(error), "", { nextStep });
+  }
+}
+
 function beginning(text: string): string {
   const most = 100;
   return text.length > most ? `${text.slice(0, most)}…` : text;
@@ -182,6 +192,7 @@ function parsePair(pair: string): [string, string] {
       INVALID_ENVIRONMENT,
       `invalid CNI_ARGS pair "${pair}"`,
       `CNI_ARGS is "${variable("CNI_ARGS")}"`,
+      { nextStep: 'it has the form KEY=VALUE;KEY=VALUE, without ";" at the end; a value has no "="' },
     );
   }
   return parts as [string, string];

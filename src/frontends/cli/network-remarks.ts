@@ -16,6 +16,6 @@ export function misnamedIn(configDirectory: string): string {
 }
 
 /** What ADD works in spite of. */
-export function remarksOn({ name, differences, warnings }: NetworkSummary): string[] {
+export function remarksOn({ name, differences, warnings }: NetworkSummary<unknown>): string[] {
   return [...differences.map((line) => `${line}; 'patchbay repair ${name}' mends it`), ...warnings];
 }

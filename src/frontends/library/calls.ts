@@ -2,7 +2,7 @@
  * The library's functions. They are synchronous, as the engine is: an operation takes milliseconds, and while the thread
  * is in a container's namespace nothing else may run on it. thread.ts is for programs that must not wait.
  */
-import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import type { Result } from "../../cni/result.ts";
 import { newestResult, resultDocument } from "../../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../../cni/versions.ts";
@@ -70,7 +70,8 @@ export class Patchbay {
       if (isNamedButMissing(configDirectory)) {
         throw new CniError(INVALID_CONFIG, `no networks in ${configDirectory}`, "it does not exist");
       }
-      return summarizeNetworks(this.#runtime);
+      return summarizeNetworks(this.#runtime)
+        .map((network) => ({ ...network, problems: network.problems.map(errorText) }));
     });
   }
 
@@ -137,7 +138,9 @@ export class Patchbay {
     }), ({ chosen, request }) => {
       warnOfOverlaps(chosen);
       warnOfUntaken([chosen], request.capabilityArgs);
-      const plan = (netnsPath: string) => planNetwork(this.#runtime, chosen, { ...request, netnsPath });
+      const plan = (netnsPath: string) =>
+        planNetwork(this.#runtime, chosen, { ...request, netnsPath })
+          .map((plugin) => ({ ...plugin, obstacles: plugin.obstacles.map(errorText) }));
       return attachment === undefined ? withScratchNetns(plan) : plan(request.netnsPath);
     });
   }

@@ -1,4 +1,5 @@
 /** `create`: checks that containers can be attached to the network, and returns what podman keeps of it. */
+import { errorText } from "../../cni/error.ts";
 import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
 import { nextSteps } from "../answers/next-steps.ts";
 import { networkProblems } from "../../runtime/network-summary.ts";
@@ -12,7 +13,7 @@ export function createNetwork(podman: PodmanNetwork): PodmanNetwork {
   const errors = lintNetwork(network.path!, pluginPath).filter(({ severity }) => severity === "error");
   const problems = errors.length > 0 ? errors.map(describeFinding) : networkProblems(network, pluginPath);
   const steps = problems.flatMap((problem) => nextSteps(problem, network.name));
-  if (problems.length > 0) throw new Error([...problems, ...new Set(steps)].join("; "));
+  if (problems.length > 0) throw new Error([...problems.map(errorText), ...new Set(steps)].join("; "));
   return { ...podman, dns_enabled: false, ipam_options: { ...podman.ipam_options, driver: "none" } };
 }
 

@@ -39,13 +39,7 @@ import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts"
 import { parseMac } from "../../net/mac.ts";
 import type { Master } from "./shared/master-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import {
-  freshHostName,
-  nameTakenError,
-  requireUsableMac,
-  requireUsableMtu,
-  whyUnusableMac,
-} from "./shared/usable.ts";
+import { freshHostName, linkRefused, nameTakenError, requireUsableMac, requireUsableMtu } from "./shared/usable.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
 export type LinkType =
@@ -245,8 +239,6 @@ const hints: Record<number, string> = {
 
 function creationFailed({ type, master, mac }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
   const on = master === undefined ? "" : ` on "${master.name}"`;
-  const hint = master !== undefined && isNetlinkError(cause) && cause.text === "" ? hints[cause.errno] : "";
-  return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, whyUnusableMac(mac) || hint, {
-    cause,
-  });
+  const details = master !== undefined && isNetlinkError(cause) && cause.text === "" ? hints[cause.errno] : undefined;
+  return linkRefused(`failed to create ${type.kind}${on}: ${reason}`, mac, { details, cause });
 }

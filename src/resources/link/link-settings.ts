@@ -6,7 +6,7 @@
  * The file has the format and the path of the reference plugin `tuning`, so its DEL can undo our ADD, and our DEL its ADD.
  * The first ADD writes the values, and a repeated ADD keeps them. DEL takes values that the file lacks from the ledger.
  */
-import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
@@ -29,7 +29,7 @@ import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../process/warn.ts";
 import { parseMac } from "../../net/mac.ts";
-import { requireUsableMac, whyUnusableMac } from "./shared/usable.ts";
+import { linkRefused, requireUsableMac } from "./shared/usable.ts";
 
 /** Keys and their order are those of the reference plugin's file. */
 export interface LinkSettings {
@@ -64,7 +64,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
       if (!isNetlinkError(error)) throw error;
       const code = isNetlinkError(error, EINVAL, ERANGE, EADDRNOTAVAIL) ? INVALID_CONFIG : INTERNAL;
       const text = `failed to set ${describeSettings(wanted)} of "${ifName}": ${error.message}`;
-      throw new CniError(code, text, whyUnusableMac(wanted.mac), { cause: error });
+      throw linkRefused(text, wanted.mac, { code, cause: error });
     }
     return backup;
   },

@@ -6,7 +6,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
-import { CniError, INTERNAL } from "../../cni/error.ts";
+import type { CniError } from "../../cni/error.ts";
 import { EEXIST, EOPNOTSUPP } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { addLink, getLink, hasLinkAt, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
@@ -14,7 +14,7 @@ import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../net/mac.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "./shared/usable.ts";
+import { linkRefused, nameTakenError, requireUsableMac, requireUsableMtu } from "./shared/usable.ts";
 import {
   accepted,
   advertisements,
@@ -73,9 +73,9 @@ export const vethKind: ResourceKind<VethSpec> = {
       if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
       undoUnlessRefused(error, () => vethKind.remove(spec, host));
       if (!isNetlinkError(error)) throw error;
-      const mtu = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
-      const details = whyUnusableMac(spec.containerMac) || mtu;
-      throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
+      const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
+      const text = `failed to make veth pair: ${error.message}`;
+      throw linkRefused(text, spec.containerMac, { details, cause: error });
     }
     try {
       harden(spec);

@@ -13,7 +13,10 @@ export function loadNetwork(directory: string, name: string): Network {
   const message = paths.length === 0
     ? `no net configurations found in ${directory}`
     : `no net configuration with name "${name}" in ${directory}`;
-  throw new UnknownNetworkError(INVALID_CONFIG, message, explanations().knownNetworksHint(directory, name));
+  const nextStep = paths.length === 0 ? "--config-dir or $NETCONFPATH names another directory" : undefined;
+  throw new UnknownNetworkError(INVALID_CONFIG, message, explanations().knownNetworksHint(directory, name), {
+    nextStep,
+  });
 }
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */

@@ -1,6 +1,6 @@
 /** plan: what ADD would make and return, what would be in its way, and that nothing is made. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { CniError } from "../../../src/cni/error.ts";
+import { CniError, errorText } from "../../../src/cni/error.ts";
 import type { Result } from "../../../src/cni/result.ts";
 import { EarlierFailure } from "../../../src/contract/failures.ts";
 import type { AnyKind } from "../../../src/contract/resource.ts";
@@ -46,7 +46,10 @@ const plan = (
   list: Parameters<typeof pluginOf>[0],
   { plugin, conf, call }: Run = {},
   prevResult?: Result,
-): PluginPlan => planAdd(pluginOf(list, plugin), callOf("ADD", conf, call), prevResult, [], openSession());
+): PluginPlan => {
+  const planned = planAdd(pluginOf(list, plugin), callOf("ADD", conf, call), prevResult, [], openSession());
+  return { ...planned, obstacles: planned.obstacles.map(errorText) };
+};
 
 test("each thing is described, in the order in which it would be made", () => {
   const list = [made("thing a"), made("link b")];

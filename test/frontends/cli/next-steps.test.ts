@@ -30,6 +30,9 @@ beforeAll(async () => {
     capabilities: { ips: true },
     ipam: { type: "host-local", subnet: "10.1.0.0/24" },
   });
+  const mac = { type: "bridge", bridge: "macs", capabilities: { mac: true } };
+  configure("mac", mac);
+  configure("twice", mac, mac);
   configure("lo", { type: "loopback" });
   configure("typo", { type: "firewal" });
   configure("other", { type: "calico" });
@@ -73,6 +76,18 @@ describe("the next step", () => {
       "requested IP address 10.1.0.2 is not available in range set",
       "'patchbay ipam list taken' lists who has the addresses",
     ],
+    ...["add", "plan"].flatMap((command): [string[], string, string][] => [
+      [
+        [command, "mac", "c2", "--mac", "03:00:00:00:00:01"],
+        "; the MAC address 03:00:00:00:00:01 is a group's, and no link's",
+        "a link's MAC address has an even first byte and is not all zeros, as in 02:00:00:00:00:09",
+      ],
+      [
+        [command, "twice", "c2"],
+        "; an earlier plugin of the network makes it",
+        "only one plugin of network twice may make the interface; another network makes another",
+      ],
+    ]),
     [["add", "free", "/etc/passwd"], 'unknown FS magic on "/etc/passwd"', netns],
     [["plan", "free", "/etc/passwd"], 'unknown FS magic on "/etc/passwd"', netns],
     [
@@ -132,6 +147,14 @@ describe("the next step", () => {
     // The step is said once, and last.
     expect(lines.slice(-2)).toEqual([`  ${step}`, ""]);
     expect(lines.filter((line) => line.includes(step))).toHaveLength(1);
+  });
+
+  test("a state directory without room", async () => {
+    const place = "/run/without-room", env = { NETCONFPATH: directory, PATCHBAY_STATE_DIR: place };
+    await machine.sh(`mkdir -m 700 ${place}; mount -t tmpfs -o nr_inodes=1,mode=700 none ${place}`);
+    const { stderr } = await machine.run([PATCHBAY, "add", "free", "c2"], { env });
+    expect(stderr).toMatch(/no space left on device\n {2}'add' writes down there .*\$PATCHBAY_STATE_DIR, for .*\n$/);
+    await machine.sh(`umount ${place}; rmdir ${place}`);
   });
 
   test("keys of CNI_ARGS that the plugin does not know", async () => {

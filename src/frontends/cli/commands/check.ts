@@ -109,18 +109,18 @@ function report(given: Given, network: string, checked: Checked): number {
   if (isRight(checked)) return 0;
   const { request: { containerId, ifName }, found, failure } = checked;
   const attachment = operandsOf({ network, containerId, ifName });
-  const count = found.reduce((sum, { lines }) => sum + lines.length, 0), why = errorText(failure);
+  const count = found.reduce((sum, { lines }) => sum + lines.length, 0);
   const head = failure === undefined
     ? `${attachment} is not as it was made: ${counted(count, "difference")}`
-    : `${attachment} cannot be checked: ${why}`;
+    : `${attachment} cannot be checked: ${errorText(failure)}`;
   if (given.has("brief")) printLine([head, found.map(({ type }) => type).join(", ")].filter(Boolean).join(": "));
   else {
-    const below = found.flatMap(({ type, lines }) =>
-      folded(lines).flatMap((line) => [`${type}: ${line}`, ...nextSteps(line, network, "check")])
+    const below = found.flatMap(({ type, lines, failure: line }) =>
+      folded(lines).flatMap((text) => [`${type}: ${text}`, ...nextSteps(line ?? text, network, "check")])
     );
     const next = failure === undefined
       ? [`'patchbay repair ${attachment}' mends what it can`]
-      : nextSteps(why, network, "check");
+      : nextSteps(failure, network, "check");
     printToStderr([`patchbay check: ${head}`, ...below, ...next].join("\n  "));
   }
   return 1;

@@ -1,4 +1,5 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
+import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { counted } from "../../../contract/counted.ts";
 import { ownerText } from "../../../contract/owner.ts";
 import { DEFAULT_DIRECTORY } from "../../../services/dhcp/service-protocol.ts";
@@ -226,7 +227,10 @@ function requireGone(given: Given, network: string, leases: readonly LeaseFile[]
     );
     if (holder === undefined) continue;
     const its = `container ${containerId} has ${address} by ${holder.ifName} in network ${network}`;
-    throw new Error(`${its}, and lives; nothing is released`);
+    const option = holder.ifName === "eth0" ? "" : ` -i ${holder.ifName}`;
+    const nextStep = `'patchbay del ${network} ${containerId}${option}' detaches it and releases its addresses; ` +
+      "--force releases them all the same";
+    throw new CniError(INTERNAL, `${its}, and lives; nothing is released`, "", { nextStep });
   }
 }
 

@@ -7,6 +7,7 @@ import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { isNamedButMissing } from "../../../runtime/paths.ts";
 import { misnamedIn, noneIn, remarksOn } from "../network-remarks.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
+import { errorText } from "../../../cni/error.ts";
 import { print, printJson, printToStderr } from "../../../process/output.ts";
 import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
@@ -38,8 +39,10 @@ export const networksCommand: Command = {
     // It throws, and says which there are.
     if (wanted !== undefined && networks.length + others.length === 0) networkOf(given);
     const isEmpty = networks.length + others.length === 0;
-    if (given.has("json")) printJson([...networks, ...others.map(inJson)]);
-    else {
+    if (given.has("json")) {
+      const ofFiles = networks.map((network) => ({ ...network, problems: network.problems.map(errorText) }));
+      printJson([...ofFiles, ...others.map(inJson)]);
+    } else {
       const misnamed = wanted === undefined ? misnamedIn(directory) : "";
       print((isEmpty ? noneIn(directory) : tableOf(networks, others, directory)) + misnamed);
     }
@@ -66,7 +69,7 @@ function inJson(network: UnconfiguredNetwork) {
 }
 
 function tableOf(
-  networks: readonly NetworkSummary[],
+  networks: readonly NetworkSummary<unknown>[],
   others: readonly UnconfiguredNetwork[],
   directory: string,
 ): string {
@@ -80,7 +83,7 @@ function tableOf(
   const below = networks.flatMap((network) => {
     const { name, file, problems } = network, subject = name === undefined ? file : `network ${name}`;
     return [...problems, ...remarksOn(network)].map((line) =>
-      [`${subject}: ${line}\n`, ...nextSteps(line, name).map((step) => `  ${step}\n`)].join("")
+      [`${subject}: ${errorText(line)}\n`, ...nextSteps(line, name).map((step) => `  ${step}\n`)].join("")
     );
   });
   for (const { name, attachments, leases } of others) {
@@ -94,7 +97,7 @@ function tableOf(
   return [textTable([head, ...rows]), ...below].join("");
 }
 
-function cellsOf({ pools: [first], fixedAddresses }: NetworkSummary): string[] {
+function cellsOf({ pools: [first], fixedAddresses }: NetworkSummary<unknown>): string[] {
   return first === undefined ? [fixedAddresses.join(", "), "", ""] : cellsOfPool(first);
 }
 

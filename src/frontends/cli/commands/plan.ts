@@ -1,4 +1,5 @@
 /** `patchbay plan NETWORK [NETNS]`. */
+import { distinct, errorText } from "../../../cni/error.ts";
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { warnOfUntaken } from "../../../runtime/capabilities.ts";
 import { warnOfTaken } from "../../../runtime/caveats.ts";
@@ -36,12 +37,13 @@ export const planCommand: Command = {
     };
     const netnsPath = given.operands[1];
     const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
-    if (given.has("json")) printJson(planned);
-    else planned.forEach(describe);
-    const obstacles = [...new Set(planned.flatMap(({ obstacles }) => obstacles))];
+    if (given.has("json")) {
+      printJson(planned.map((plugin) => ({ ...plugin, obstacles: plugin.obstacles.map(errorText) })));
+    } else planned.forEach(describe);
+    const obstacles = distinct(planned.flatMap(({ obstacles }) => obstacles));
     for (const obstacle of obstacles) {
       const steps = nextSteps(obstacle, network.name, "plan");
-      printToStderr([`patchbay plan: 'add' would fail: ${obstacle}`, ...steps].join("\n  "));
+      printToStderr([`patchbay plan: 'add' would fail: ${errorText(obstacle)}`, ...steps].join("\n  "));
     }
     for (const warning of new Set(planned.flatMap(({ warnings }) => warnings))) {
       printToStderr(`patchbay plan: ${warning}`);
@@ -54,7 +56,7 @@ function withNetns(given: Given, netnsPath: string): Given {
   return { ...given, operands: [given.operands[0]!, netnsPath] };
 }
 
-function describe({ type, resources }: PlannedPlugin): void {
+function describe({ type, resources }: PlannedPlugin<unknown>): void {
   printLine(type);
   const lines = resources?.map(({ what }) => what) ?? ["what a program of another make does"];
   for (const line of lines) printLine(`  ${line}`);

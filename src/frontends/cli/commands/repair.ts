@@ -55,16 +55,17 @@ function nextAfterRepair(attachment: RepairedAttachment, given: Given, isOne: bo
   }
   const [obstacle] = obstacles;
   if (obstacle !== undefined) {
+    const text = errorText(obstacle);
     const resources = attachment.plugins.flatMap((plugin) => plugin.resources);
-    const isTold = resources.some(({ reason }) => reason !== undefined && isSaid(obstacle, [reason]));
-    const why = isTold ? "" : `: ${obstacle}`, steps = nextSteps(obstacle, attachment.network, "repair");
+    const isTold = resources.some(({ reason }) => reason !== undefined && isSaid(text, [reason]));
+    const why = isTold ? "" : `: ${text}`, steps = nextSteps(obstacle, attachment.network, "repair");
     return [`keep the attachment, because 'add' would fail now${why}`, ...steps, `then ${again}`].join("\n  ");
   }
   return needsAdd ? `'patchbay del ${operands}', and 'add' after it, make it anew` : `mend that, then ${again}`;
 }
 
 /** Undefined when the network has no file here, as podman's: its engine makes it anew. */
-function whyAddWouldFail(attachment: RepairedAttachment, given: Given): string[] | undefined {
+function whyAddWouldFail(attachment: RepairedAttachment, given: Given): unknown[] | undefined {
   const runtime = runtimeOf(given), { network: name, containerId, ifName, netnsPath, hasLink } = attachment;
   if (!networkNames(runtime.configDirectory).includes(name)) return undefined;
   const cached = readCache(runtime.cacheDirectory, { network: name, containerId, ifName });
@@ -73,6 +74,6 @@ function whyAddWouldFail(attachment: RepairedAttachment, given: Given): string[]
     const request = { containerId, ifName, netnsPath, cniArgs, capabilityArgs };
     return planNetwork(runtime, networkOf(given, name), request, { hasLink }).flatMap(({ obstacles }) => obstacles);
   } catch (error) {
-    return [errorText(error)];
+    return [error];
   }
 }

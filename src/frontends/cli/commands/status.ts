@@ -1,4 +1,5 @@
 /** `patchbay status [NETWORK]`. */
+import { errorText } from "../../../cni/error.ts";
 import type { NetworkSummary, Pool } from "../../../contract/shown.ts";
 import { networkStatus } from "../../../runtime/chain.ts";
 import type { Network } from "../../../runtime/conf/network.ts";
@@ -40,7 +41,7 @@ export const statusCommand: Command = {
       const subject = isOne ? "" : name === undefined ? `${file}: ` : `network ${name}: `;
       for (const remark of remarksOn(summary)) printToStderr(`patchbay status: ${subject}${remark}`);
       for (const problem of problems) {
-        printToStderr([`patchbay status: ${subject}${problem}`, ...nextSteps(problem, name)].join("\n  "));
+        printToStderr([`patchbay status: ${subject}${errorText(problem)}`, ...nextSteps(problem, name)].join("\n  "));
       }
     }
     if (found.length === 0) printToStderr(`patchbay status: ${noneIn(runtime.configDirectory).trimEnd()}`);
@@ -55,8 +56,8 @@ function chosen(given: Given): Network {
   return network;
 }
 
-function inJson({ name, file, state, problems, pools, differences, warnings }: NetworkSummary) {
-  return { network: name ?? file, state, problems, pools, differences, warnings };
+function inJson({ name, file, state, problems, pools, differences, warnings }: NetworkSummary<unknown>) {
+  return { network: name ?? file, state, problems: problems.map(errorText), pools, differences, warnings };
 }
 
 function statusOfCnitool(runtime: Runtime, given: Given): number {

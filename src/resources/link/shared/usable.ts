@@ -16,7 +16,7 @@ export function requireUsableMtu(mtu: number | undefined): void {
 }
 
 /** "" for an address that a link can have. The kernel takes no group's address or none at all, and does not say so. */
-export function whyUnusableMac(mac: string | undefined): string {
+function whyUnusableMac(mac: string | undefined): string {
   const bytes = mac === undefined ? undefined : parseMac(mac);
   if (bytes === undefined) return "";
   if ((bytes[0]! & 1) === 1) return `the MAC address ${mac} is a group's, and no link's`;
@@ -25,9 +25,20 @@ export function whyUnusableMac(mac: string | undefined): string {
 
 /** For `judge`. */
 export function requireUsableMac(mac: string | undefined): void {
-  const why = whyUnusableMac(mac);
-  if (why !== "") throw new CniError(INTERNAL, "cannot assign requested address", why);
+  if (whyUnusableMac(mac) !== "") throw linkRefused("cannot assign requested address", mac);
 }
+
+/** The kernel's refusal of a link with this address, which may be the reason; `details` has another one. */
+export function linkRefused(
+  text: string,
+  mac: string | undefined,
+  { code = INTERNAL, details = "", cause }: { code?: number; details?: string; cause?: unknown } = {},
+): CniError {
+  const why = whyUnusableMac(mac), nextStep = why === "" ? undefined : USABLE_MACS;
+  return new CniError(code, text, why || details, { cause, nextStep });
+}
+
+const USABLE_MACS = "a link's MAC address has an even first byte and is not all zeros, as in 02:00:00:00:00:09";
 
 /** An unused name for a link of the host: `veth` and eight hexadecimal digits, as the reference plugins choose it. */
 export function freshHostName(host: Host): string {

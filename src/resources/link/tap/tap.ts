@@ -12,7 +12,7 @@ import { addTap, type TapSettings } from "../../../ffi/tun.ts";
 import { parseMac } from "../../../net/mac.ts";
 import type { Host } from "../../../contract/host.ts";
 import { removeLinkAt } from "../../../ffi/netlink/route/remove-link.ts";
-import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "../shared/usable.ts";
+import { linkRefused, nameTakenError, requireUsableMac, requireUsableMtu } from "../shared/usable.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
 
 interface TapSpec extends TapSettings {
@@ -53,7 +53,7 @@ export const tapKind: ResourceKind<TapSpec> = {
     } catch (error) {
       undoAfter(error, () => tapKind.remove(spec, host));
       const text = `failed to set up tap ${ifName}: ${(error as Error).message}`;
-      throw new CniError(INTERNAL, text, whyUnusableMac(mac), { cause: error });
+      throw linkRefused(text, mac, { cause: error });
     }
   },
   remove({ ifName, index, mac }, host) {

@@ -2,10 +2,10 @@
 import { expect, test } from "bun:test";
 import { CniError } from "../../../../src/cni/error.ts";
 import {
+  linkRefused,
   nameTakenError,
   requireUsableMac,
   requireUsableMtu,
-  whyUnusableMac,
 } from "../../../../src/resources/link/shared/usable.ts";
 
 test("an MTU is between 68 and 65535, or not given", () => {
@@ -22,12 +22,12 @@ test("an MTU is between 68 and 65535, or not given", () => {
 
 test("a MAC address is no group's, and not all zeros", () => {
   for (const mac of [undefined, "", "02:00:00:00:00:00", "00:00:00:00:00:01", "fe:ff:ff:ff:ff:ff"]) {
-    expect([mac, whyUnusableMac(mac)]).toEqual([mac, ""]);
+    expect([mac, linkRefused("refused", mac).details]).toEqual([mac, ""]);
     expect(() => requireUsableMac(mac)).not.toThrow();
   }
-  expect(whyUnusableMac("00:00:00:00:00:00")).toBe("the MAC address 00:00:00:00:00:00 is no address");
+  expect(linkRefused("refused", "00:00:00:00:00:00").details).toBe("the MAC address 00:00:00:00:00:00 is no address");
   for (const mac of ["01:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"]) {
-    expect(whyUnusableMac(mac)).toBe(`the MAC address ${mac} is a group's, and no link's`);
+    expect(linkRefused("refused", mac).details).toBe(`the MAC address ${mac} is a group's, and no link's`);
     expect(() => requireUsableMac(mac)).toThrow("cannot assign requested address");
   }
 });
