@@ -39,10 +39,10 @@ function sharesMounts(pid: number): boolean {
   return mounts !== undefined && mounts === linkTarget("/proc/self/ns/mnt");
 }
 
-function explained<T>(remedy: string, work: () => T): T {
+function explained<T>(nextStep: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw error instanceof SyscallError ? new Error(`${errorText(error)}; ${remedy}`) : error;
+    throw error instanceof SyscallError ? new Error(`${errorText(error)}; ${nextStep}`) : error;
   }
 }

@@ -166,6 +166,6 @@ function overlap(one: Range, other: Range): boolean {
     compareAddresses(other.start, one.end) <= 0;
 }
 
-function invalid(message: string, hint = ""): CniError {
-  return new CniError(INVALID_CONFIG, message, hint);
+function invalid(message: string, details = ""): CniError {
+  return new CniError(INVALID_CONFIG, message, details);
 }

@@ -45,10 +45,10 @@ import { warn, warnOnce } from "./warn.ts";
 
 /** What is at the path is not believed. The message names what it is, and the next step. */
 export class UntrustedState extends SyscallError {
-  constructor(path: string, readonly found: string, readonly remedy: string) {
+  constructor(path: string, readonly found: string, readonly nextStep: string) {
     super("open", EPERM, path);
     this.name = "UntrustedState";
-    this.message = `${path} is not trusted: ${found}; ${remedy}`;
+    this.message = `${path} is not trusted: ${found}; ${nextStep}`;
   }
 }
 
@@ -155,8 +155,8 @@ export function judgeStateDirectory(path: string, sharing: Sharing = "private"):
   }
   if (isOwn(uid) && (mode & writers) === 0) return true;
   const commands = commandsFor(path, directory, writers).join(" and ");
-  const remedy = `it must belong to uid ${process.geteuid!()} and be writable by nobody else: ${commands}`;
-  throw new UntrustedState(path, ownerAndMode(directory), remedy);
+  const nextStep = `it must belong to uid ${process.geteuid!()} and be writable by nobody else: ${commands}`;
+  throw new UntrustedState(path, ownerAndMode(directory), nextStep);
 }
 
 /** Like `judgeStateDirectory`, for clean-up: false, with a warning, when the directory is not trusted. */
@@ -236,10 +236,10 @@ function refuseUnlessTrusted(
 ): void {
   const found = whyUntrusted(file, whose, isWritten);
   if (found === undefined) return;
-  throw new UntrustedState(path, found + kernelSays, remedyFor(path, file, whose));
+  throw new UntrustedState(path, found + kernelSays, nextStepFor(path, file, whose));
 }
 
-function remedyFor(path: string, file: FileIdentity, whose: Whose): string {
+function nextStepFor(path: string, file: FileIdentity, whose: Whose): string {
   const commands = whose === "anybody's" ? [] : commandsFor(path, file, writersOf(whose));
   if (!isRegularFile(file)) return "remove it";
   return commands.length === 0

@@ -44,8 +44,8 @@ export function onlyOurs(): Rule {
 }
 
 export class UntrustedFile extends Error {
-  constructor(readonly path: string, readonly why: string, readonly remedy: string) {
-    super(`${path} is not executed: ${why} (${remedy})`);
+  constructor(readonly path: string, readonly why: string, readonly nextStep: string) {
+    super(`${path} is not executed: ${why} (${nextStep})`);
   }
 }
 

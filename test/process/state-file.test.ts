@@ -142,7 +142,7 @@ describe("the message says what to do about its cause", () => {
     try {
       return work();
     } catch (error) {
-      return (error as UntrustedState).remedy;
+      return (error as UntrustedState).nextStep;
     }
   }
 });

@@ -77,8 +77,8 @@ function requireTrusted(path: string): void {
   }
 }
 
-export function untrustedPlugin({ path, why, remedy }: UntrustedFile): CniError {
-  return new CniError(INTERNAL, `no plugin is run from ${path}: ${why}`, remedy);
+export function untrustedPlugin({ path, why, nextStep }: UntrustedFile): CniError {
+  return new CniError(INTERNAL, `no plugin is run from ${path}: ${why}`, nextStep);
 }
 
 function regularFile(path: string): FileIdentity | undefined {

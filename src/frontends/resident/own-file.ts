@@ -84,8 +84,8 @@ function obstacleTo(path: string, execute: (program: string) => void): string | 
     });
   } catch (error) {
     if (!(error instanceof UntrustedFile)) return `does not run: ${errorText(error)}`;
-    const { path, why, remedy } = error;
-    return `a resident does not execute unasked: ${path}: ${why} (${remedy}, or restart the resident)`;
+    const { path, why, nextStep } = error;
+    return `a resident does not execute unasked: ${path}: ${why} (${nextStep}, or restart the resident)`;
   }
 }
 

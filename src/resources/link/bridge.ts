@@ -72,8 +72,8 @@ function create(spec: BridgeSpec, host: Host): boolean {
     if (isNetlinkError(error, EEXIST)) return false;
     undoUnlessRefused(error, () => removeUnused(spec, host));
     const reason = `could not add "${spec.name}": ${(error as Error).message}`;
-    const hint = spec.vlanFiltering && isNetlinkError(error, EOPNOTSUPP) ? vlanFiltering().NO_VLAN_FILTERING : "";
-    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, hint, { cause: error });
+    const details = spec.vlanFiltering && isNetlinkError(error, EOPNOTSUPP) ? vlanFiltering().NO_VLAN_FILTERING : "";
+    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, details, { cause: error });
   }
 }
 

@@ -208,8 +208,8 @@ function status(conf: DhcpConf): void {
     throw new CniError(LIMITED_CONNECTIVITY, `no server renews ${unanswered} leases of network "${conf.name}"`);
   }
   if (obstacle !== undefined) {
-    const hint = `look at the DHCP server; STATUS succeeds again in ${forgottenInS} s unless another ADD fails`;
-    throw new EarlierFailure(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, hint);
+    const details = `look at the DHCP server; STATUS succeeds again in ${forgottenInS} s unless another ADD fails`;
+    throw new EarlierFailure(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, details);
   }
 }
 

@@ -84,8 +84,8 @@ const OVN_BRIDGE = "br-int";
 export function bridgeOf({ bridge }: OvsConf, { ovnPort }: CallArguments): string {
   if (bridge) return bridge;
   if (ovnPort !== undefined) return OVN_BRIDGE;
-  const hint = '"bridge" is missing: name it, here or in ovs.conf, or give the argument ovnPort';
-  throw new CniError(INVALID_CONFIG, "failed to get bridge name", hint);
+  const details = '"bridge" is missing: name it, here or in ovs.conf, or give the argument ovnPort';
+  throw new CniError(INVALID_CONFIG, "failed to get bridge name", details);
 }
 
 /** Without `vlan` and `trunk`: all VLANs, tagged. */

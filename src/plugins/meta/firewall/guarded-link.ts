@@ -129,6 +129,6 @@ function isOwn({ kind, link, linkNetnsId, master }: Link): boolean {
   return kind === "veth" && link !== undefined && linkNetnsId !== undefined && master === undefined;
 }
 
-function refused(policy: string, why: string, hint: string): CniError {
-  return new CniError(INVALID_CONFIG, `"ingressPolicy": "${policy}" has no effect: ${why}`, hint);
+function refused(policy: string, why: string, details: string): CniError {
+  return new CniError(INVALID_CONFIG, `"ingressPolicy": "${policy}" has no effect: ${why}`, details);
 }

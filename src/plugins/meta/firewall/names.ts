@@ -45,6 +45,6 @@ function isOneWord(name: string): boolean {
   return !/[\s\p{Cc}"'\\]/u.test(name);
 }
 
-function refused(message: string, hint = ""): CniError {
-  return new CniError(INVALID_CONFIG, message, hint);
+function refused(message: string, details = ""): CniError {
+  return new CniError(INVALID_CONFIG, message, details);
 }

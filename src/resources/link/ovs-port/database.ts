@@ -48,13 +48,13 @@ function connectionTo(server: string, isInterruptible: boolean): OvsdbConnection
 function explained(error: unknown, server: string): unknown {
   if (error instanceof SyscallError) {
     const text = `the database of Open vSwitch cannot be reached: ${error.message}`;
-    const hint = `start Open vSwitch, or name the socket of its ovsdb-server: "socket_file" is ${server}`;
-    return new CniError(TRY_AGAIN_LATER, text, hint, { cause: error });
+    const details = `start Open vSwitch, or name the socket of its ovsdb-server: "socket_file" is ${server}`;
+    return new CniError(TRY_AGAIN_LATER, text, details, { cause: error });
   }
   if (error instanceof NoDatabase) {
     return new CniError(TRY_AGAIN_LATER, error.message, "look at the log of ovsdb-server", { cause: error });
   }
   if (!(error instanceof Refused)) return error;
-  const hint = `${server} has to be the database "Open_vSwitch"`;
-  return new CniError(INTERNAL, `the database of Open vSwitch refuses: ${error.message}`, hint, { cause: error });
+  const details = `${server} has to be the database "Open_vSwitch"`;
+  return new CniError(INTERNAL, `the database of Open vSwitch refuses: ${error.message}`, details, { cause: error });
 }

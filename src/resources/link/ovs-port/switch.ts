@@ -27,8 +27,8 @@ export function selectBridge(name: string): OvsdbRow {
 export function bridgeIn(row: OvsdbRow | undefined, name: string): Bridge {
   if (row === undefined) {
     const kernel = `ovs-vsctl add-br ${name}`, userspace = `-- set bridge ${name} datapath_type=netdev`;
-    const hint = `make it: ${kernel}; where the kernel has no module openvswitch, with ${userspace}`;
-    throw new CniError(INTERNAL, `failed to find bridge ${name}`, hint);
+    const details = `make it: ${kernel}; where the kernel has no module openvswitch, with ${userspace}`;
+    throw new CniError(INTERNAL, `failed to find bridge ${name}`, details);
   }
   const isUserspace = textOf(row.datapath_type) === "netdev", hasDatapath = textOf(row.datapath_id) !== "";
   return { name, isUserspace, hasDatapath };
@@ -44,10 +44,10 @@ export function bridgeNow(server: string, name: string): Bridge {
 }
 
 export function noDatapath({ name, isUserspace }: Bridge): CniError {
-  const hint = isUserspace
+  const details = isUserspace
     ? "look at the log of ovs-vswitchd"
     : `load the kernel module openvswitch and start ovs-vswitchd, or: ovs-vsctl set bridge ${name} datapath_type=netdev`;
-  return new CniError(INTERNAL, `bridge ${name} has no datapath: Open vSwitch has not made it`, hint);
+  return new CniError(INTERNAL, `bridge ${name} has no datapath: Open vSwitch has not made it`, details);
 }
 
 /** For STATUS. Without a name, only the database is asked. */

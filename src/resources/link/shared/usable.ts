@@ -63,7 +63,7 @@ const FIRST_FRESH = 0x100000;
 
 /** ADD finds a link named CNI_IFNAME in the container. */
 export function nameTakenError(text: string, cause?: unknown): CniError {
-  const hint =
+  const details =
     "the container has an interface of this name: DEL the attachment first, or choose another name (CNI_IFNAME, or --ifname of patchbay)";
-  return new CniError(INTERNAL, text, hint, { cause });
+  return new CniError(INTERNAL, text, details, { cause });
 }

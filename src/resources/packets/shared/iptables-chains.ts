@@ -84,7 +84,7 @@ export function explainingEnoent(what: string, modules: string, option: string, 
     return change();
   } catch (error) {
     if (!isNetlinkError(error, ENOENT)) throw error;
-    const hint = `the kernel lacks ${modules}; ${option} does without`;
-    throw new CniError(INTERNAL, `${what}: ${error.message}`, hint, { cause: error });
+    const details = `the kernel lacks ${modules}; ${option} does without`;
+    throw new CniError(INTERNAL, `${what}: ${error.message}`, details, { cause: error });
   }
 }

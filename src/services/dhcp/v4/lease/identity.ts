@@ -110,6 +110,6 @@ function optionNumber(name: string, key: string): number {
   throw invalid(key, `Can not parse option "${name}"`, `a number from 0 to 255, or one of ${names}`);
 }
 
-function invalid(key: string, problem: string, hint = ""): CniError {
-  return new CniError(INVALID_CONFIG, `ipam.${key}: ${problem}`, hint);
+function invalid(key: string, problem: string, details = ""): CniError {
+  return new CniError(INVALID_CONFIG, `ipam.${key}: ${problem}`, details);
 }
