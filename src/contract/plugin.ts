@@ -96,6 +96,13 @@ export interface AddressSpan {
   end: Uint8Array;
 }
 
+/** Addresses that are handed out together. */
+export interface AddressPool {
+  readonly spans: readonly AddressSpan[];
+  /** How full it is. A full pool is no failure of STATUS. */
+  count(): Pool;
+}
+
 /** Where a configuration does not do what it seems to. */
 export interface Caveat {
   /** The option, as a path in the plugin's configuration; "" for the plugin itself. */
@@ -174,12 +181,10 @@ export interface PluginDefinition<Config extends PluginConfig> {
   absentDevice?(conf: Config, host: Host): string | undefined;
   /** For operators: what of the configuration has no effect, or not the one that is meant. */
   caveats?(conf: Config, placed: Placed): Caveat[];
-  /** How full the address pools are. A full pool is no failure of STATUS. */
-  pools?(conf: Config): Pool[];
+  /** The addresses that it gives out, as far as the configuration says. */
+  pools?(conf: Config): AddressPool[];
   /** The addresses that each ADD gives out, whoever has them. */
   fixedAddresses?(conf: Config): string[];
-  /** The addresses that it gives out, as far as the configuration says. */
-  ranges?(conf: Config): AddressSpan[];
   /** Where its containers are, unless they reach nobody. */
   segment?(conf: Config): Segment;
   /** For a plugin whose containers' packets do not meet the host's rules. */

@@ -177,7 +177,7 @@ function poolsOf(plugin: ConfiguredPlugin): Pool[] {
   try {
     const parts = pluginParts(plugin);
     const isRefused = parts.some(({ plugin, conf }) => plugin !== undefined && conf === undefined);
-    return isRefused ? [] : parts.flatMap(({ plugin, conf }) => plugin?.pools?.(conf!) ?? []);
+    return isRefused ? [] : parts.flatMap(({ plugin, conf }) => plugin?.pools?.(conf!).map((pool) => pool.count()) ?? []);
   } catch {
     return [];
   }

@@ -40,7 +40,8 @@ function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[]
   try {
     const segment = link?.conf && link.plugin?.segment?.(link.conf);
     if (segment === undefined || lender?.conf === undefined) return [];
-    return lender.plugin?.ranges?.(lender.conf).map((range) => ({ range, segment })) ?? [];
+    const spans = lender.plugin?.pools?.(lender.conf).flatMap((pool) => pool.spans) ?? [];
+    return spans.map((range) => ({ range, segment }));
   } catch {
     return [];
   }

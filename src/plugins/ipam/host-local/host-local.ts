@@ -72,8 +72,8 @@ export default definePlugin<HostLocalConf>({
     const { hostLocalCaveats } = require("./caveats.ts") as typeof import("./caveats.ts");
     return hostLocalCaveats(conf, placed);
   },
-  pools,
-  ranges: (conf) => configuredSets(conf).flat(),
+  pools: (conf) =>
+    configuredSets(conf).map((set) => ({ spans: set, count: () => countsOf(set, storeOf(conf).directory) })),
   retire(conf, retirement) {
     const { retireLeases } = require("../../../ipam/take-over.ts") as typeof import("../../../ipam/take-over.ts");
     return retireLeases(storeOf(conf), retirement);
@@ -198,17 +198,14 @@ function status(conf: HostLocalConf): void {
 }
 
 /** Counts the lease files. */
-function pools(conf: HostLocalConf): Pool[] {
-  const { directory } = storeOf(conf);
-  return configuredSets(conf).map((set) => {
-    return {
-      ranges: formatRangeSet(set),
-      subnets: set.map(({ subnet }) => formatPrefix(subnet)),
-      leased: countLeased(directory, set),
-      free: exactly(countFree(directory, set)),
-      capacity: exactly(capacityOf(set)),
-    };
-  });
+function countsOf(set: RangeSet, directory: string): Pool {
+  return {
+    ranges: formatRangeSet(set),
+    subnets: set.map(({ subnet }) => formatPrefix(subnet)),
+    leased: countLeased(directory, set),
+    free: exactly(countFree(directory, set)),
+    capacity: exactly(capacityOf(set)),
+  };
 }
 
 function exactly(count: bigint): Count {
