@@ -61,10 +61,8 @@ export interface ResourceKind<Spec, Made = void> {
   readonly confines?: true;
   /** From here on the container's link can send. */
   readonly opensLink?: true;
-  /** The end of the container's link that is on the host. While its other end lives, so does the container. */
-  hostEnd?(spec: Spec): HostEnd;
-  /** The link of the host that the container's link is upon. The kernel does not show that to the host. */
-  hostMaster?(spec: Spec): string | undefined;
+  /** The side of the container's link that is on the host. */
+  hostSide?(spec: Spec): HostSide;
   /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
   readonly isOfInterface?: true;
   /** The containers of the network share it on the host, and DEL leaves it. `verify` needs no container. */
@@ -115,10 +113,17 @@ export interface Retirement {
   readonly before: readonly Retired[];
 }
 
+export interface HostSide {
+  /** Its other end. While that lives, so does the container. */
+  end?: HostEnd;
+  /** The link that it is upon. The kernel does not show that to the host. */
+  master?: string | undefined;
+}
+
 export interface HostEnd {
   name: string;
   mac: string;
-  /** The MAC address of the other end, in the container. */
+  /** The MAC address of the end in the container. */
   farMac: string;
 }
 

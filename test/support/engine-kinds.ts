@@ -60,7 +60,7 @@ function benchKind(kind: string, flags: Partial<AnyKind> = {}): ResourceKind<Ben
 export const kinds: Record<string, AnyKind> = Object.fromEntries(
   [
     benchKind("thing"),
-    benchKind("link", { isContainerLink: true, hostEnd: ({ end }) => end }),
+    benchKind("link", { isContainerLink: true, hostSide: ({ end }) => ({ end }) }),
     benchKind("rule", { isOfInterface: true }),
     benchKind("call", { isDelegated: true }),
     benchKind("lease", { isDelegated: true, isLease: true }),
@@ -68,7 +68,7 @@ export const kinds: Record<string, AnyKind> = Object.fromEntries(
       addressesIn: ({ ips }) => ips ?? [],
       gist: ({ ips = [] }) => ({ addresses: ips.map(({ address }: IpConfig) => address) }),
     }),
-    benchKind("upon", { hostMaster: ({ master }) => master }),
+    benchKind("upon", { hostSide: ({ master }) => ({ master }) }),
     benchKind("shared", {
       retire: ({ before, network }, specs) => [
         { what: `shared of ${network}: ${specs.map(({ name }) => name)} after ${before.length}` },

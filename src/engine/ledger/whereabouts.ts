@@ -5,7 +5,7 @@
  * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
  * number here. So a container is gone only when nothing on the host shows that it lives.
  */
-import type { HostEnd } from "../../contract/resource.ts";
+import type { HostEnd, HostSide } from "../../contract/resource.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { farEnd } from "../../ffi/netlink/route/far-end.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
@@ -46,7 +46,10 @@ export function whereabouts(
     if (records.length === 0) return "unknown";
   }
   if (adds.some(({ header }) => view.isInSight(header.netns))) return "elsewhere";
-  const ends = [...hostEnds, ...adds.flatMap(({ entries }) => entries.flatMap(hostEndOf))];
+  const ends = [
+    ...hostEnds,
+    ...adds.flatMap(({ entries }) => entries.flatMap((entry) => hostSideOf(entry).end ?? [])),
+  ];
   if (view.showsLife(ends)) return "elsewhere";
   if (ends.length > 0) return "gone";
   // Without a pair, only who sees what ADD saw can tell. A process may have ended, and others of its container go on.
@@ -55,12 +58,11 @@ export function whereabouts(
 }
 
 /** Returns none for a damaged specification. */
-function hostEndOf({ kind, spec }: { kind: string; spec: unknown }): HostEnd[] {
+export function hostSideOf({ kind, spec }: { kind: string; spec: unknown }): HostSide {
   try {
-    const end = loadKind(kind)?.hostEnd?.(spec);
-    return end === undefined ? [] : [end];
+    return loadKind(kind)?.hostSide?.(spec) ?? {};
   } catch {
-    return [];
+    return {};
   }
 }
 

@@ -9,6 +9,7 @@ import { kindNames, loadKind } from "../../resources/table.ts";
 import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { type ConfiguredPlugin, type PluginPart, pluginParts } from "../plugin-parts.ts";
+import { hostSideOf } from "../ledger/whereabouts.ts";
 import type { KnownAttachment } from "./known-attachment.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
@@ -17,7 +18,7 @@ import { openSession } from "../run.ts";
 export function networkUpon(link: string, attachments: readonly KnownAttachment[]): string | undefined {
   return attachments.find(({ ledgers, cached }) =>
     ledgers.some(({ adds }) =>
-      adds.some(({ entries }) => entries.some(({ kind, spec }) => loadKind(kind)?.hostMaster?.(spec) === link))
+      adds.some(({ entries }) => entries.some((entry) => hostSideOf(entry).master === link))
     ) ||
     cached?.plugins.some(({ document }) =>
       field(document, "master") === link && field(document, "linkInContainer") !== true

@@ -77,7 +77,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   kind: KIND,
   isContainerLink: true,
   opensLink: true,
-  hostMaster: ({ master }) => hostMasterOf(master),
+  hostSide: ({ master }) => ({ master: hostMasterOf(master) }),
   unmade: { mac: "" },
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);

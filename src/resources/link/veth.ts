@@ -142,7 +142,9 @@ export const vethKind: ResourceKind<VethSpec> = {
     });
     harden(spec);
   },
-  hostEnd: ({ hostName, hostMac, containerMac }) => ({ name: hostName, mac: hostMac, farMac: containerMac }),
+  hostSide: ({ hostName, hostMac, containerMac }) => ({
+    end: { name: hostName, mac: hostMac, farMac: containerMac },
+  }),
   describe: ({ hostName, containerName, bridge }) =>
     `veth ${containerName} in the container, ${hostName} on ${bridge ?? "the host"}`,
 };
