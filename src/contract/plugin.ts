@@ -139,7 +139,8 @@ export interface Segment {
   isRouted: boolean;
 }
 
-export interface PluginDefinition<Config extends PluginConfig> {
+/** A plugin: what its calls need, and with `WholeNetwork` and `Waiting` what only some have to say. */
+export interface PluginDefinition<Config extends PluginConfig> extends WholeNetwork<Config>, Waiting<Config> {
   readonly name: string;
   /** Supported CNI versions; all known ones by default. */
   readonly versions?: readonly string[];
@@ -150,15 +151,6 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * story, except for `undo`. STATUS has no call (engine/judging.ts).
    */
   judge?(conf: Config, call: JudgedCall | undefined): void;
-  /** The capability whose argument has to say what the configuration does not: without it ADD makes nothing, or fails. */
-  missingCapability?(conf: Config): string | undefined;
-  /**
-   * What a call with this configuration may wait for, whatever its verb: a resident leaves it to the caller's own process.
-   * The configuration has not been decoded, because nothing is refused before a resident has taken the call.
-   */
-  mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
-  /** For an IPAM plugin that gives a lease back by a packet through the container's link: DEL releases it before the link. */
-  readonly isReleasedThroughLink?: true;
   /** For a plugin that needs earlier ones in the chain: the error text of an ADD without prevResult. */
   readonly missingPrevResult?: string;
   /** Applies the resources of one attachment in order and returns the result. */
@@ -174,38 +166,55 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * CNI_ARGS or prevResult to STATUS, so their absence is no failure. The document has what other plugins decode.
    */
   status?(conf: Config, host: Host, document: Readonly<Record<string, unknown>>): void;
-  /**
-   * Why ADD does not find the device of the host that it would lend to a container. That is no failure of STATUS: a
-   * container may have it.
-   */
-  absentDevice?(conf: Config, host: Host): string | undefined;
-  /** For operators: what of the configuration has no effect, or not the one that is meant. */
-  caveats?(conf: Config, placed: Placed): Caveat[];
-  /** The addresses that it gives out, as far as the configuration says. */
-  pools?(conf: Config): AddressPool[];
-  /** The addresses that each ADD gives out, whoever has them. */
-  fixedAddresses?(conf: Config): string[];
-  /** Where its containers are, unless they reach nobody. */
-  segment?(conf: Config): Segment;
-  /** For a plugin whose containers' packets do not meet the host's rules. */
-  readonly isBesideHost?: true;
-  /** Kinds of resources that GC sweeps, independent of the configuration (`sweep` in contract/resource.ts). */
-  readonly sweeps?: readonly string[];
-  /** What GC does besides removing the resources of invalid attachments. */
-  gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
   /** The plugin that this one delegates to: the engine calls its GC and STATUS too. Not needed for IPAM plugins. */
   passedOn?(conf: Config): { type: string; conf: Record<string, unknown> } | undefined;
-  /** The plugin neither makes nor stores anything: DEL succeeds whatever the configuration says. */
-  readonly keepsNothing?: true;
-  /** As that of resources, for what the plugin keeps of the network itself. */
-  retire?(conf: Config, retirement: Retirement): Retired[];
-  /** The directory that the plugin's own caller locks, for one call at a time. Whoever else deletes locks it, too. */
-  lockedDirectory?(conf: Config): string | undefined;
   /**
    * DEL of plugins with their own record, such as the lease store. They own nothing in the container, so its namespace
    * may be gone for any verb.
    */
   del?(at: Attachment<Config>): void;
+  /** The plugin neither makes nor stores anything: DEL succeeds whatever the configuration says. */
+  readonly keepsNothing?: true;
+}
+
+/** What commands on a whole network ask: GC, lint, plan, networks, `network remove`. */
+interface WholeNetwork<Config> {
+  /** Kinds of resources that GC sweeps, independent of the configuration (`sweep` in contract/resource.ts). */
+  readonly sweeps?: readonly string[];
+  /** What GC does besides removing the resources of invalid attachments. */
+  gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
+  /** What the plugin keeps of the network itself, as `retire` of resources. */
+  retire?(conf: Config, retirement: Retirement): Retired[];
+  /** Where its containers are, unless they reach nobody. */
+  segment?(conf: Config): Segment;
+  /** For a plugin whose containers' packets do not meet the host's rules. */
+  readonly isBesideHost?: true;
+  /** The addresses that it gives out, as far as the configuration says. */
+  pools?(conf: Config): AddressPool[];
+  /** The addresses that each ADD gives out, whoever has them. */
+  fixedAddresses?(conf: Config): string[];
+  /** The capability whose argument has to say what the configuration does not: without it ADD makes nothing, or fails. */
+  missingCapability?(conf: Config): string | undefined;
+  /** What of the configuration has no effect, or not the one that is meant. */
+  caveats?(conf: Config, placed: Placed): Caveat[];
+  /**
+   * Why ADD does not find the device of the host that it would lend to a container. That is no failure of STATUS: a
+   * container may have it.
+   */
+  absentDevice?(conf: Config, host: Host): string | undefined;
+}
+
+/** What a call waits for, and who has to wait for it. */
+interface Waiting<Config> {
+  /**
+   * What a call with this configuration may wait for, whatever its verb: a resident leaves it to the caller's own process.
+   * The configuration has not been decoded, because nothing is refused before a resident has taken the call.
+   */
+  mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
+  /** For an IPAM plugin that gives a lease back by a packet through the container's link: DEL releases it before the link. */
+  readonly isReleasedThroughLink?: true;
+  /** The directory that the plugin's own caller locks, for one call at a time. Whoever else deletes locks it, too. */
+  lockedDirectory?(conf: Config): string | undefined;
 }
 
 export function definePlugin<Config extends PluginConfig>(
