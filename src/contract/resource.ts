@@ -9,7 +9,8 @@ import type { IpConfig } from "../cni/result.ts";
 import type { Host } from "./host.ts";
 import type { PortClaimant } from "./host-ports.ts";
 
-export interface ResourceKind<Spec, Made = void> {
+/** What a call needs of a kind, and with `Role` and `BesideCalls` what only some have to say. */
+export interface ResourceKind<Spec, Made = void> extends Role<Spec>, BesideCalls<Spec> {
   /** Written to the ledger. Never reuse a name for another specification. */
   readonly kind: string;
   /**
@@ -19,8 +20,6 @@ export interface ResourceKind<Spec, Made = void> {
   requireRoom?(spec: Spec, host: Host): void;
   /** For `patchbay plan`: throws what `apply` would reject before it makes anything, besides what `requireRoom` says. */
   judge?(spec: Spec, host: Host): void;
-  /** For operators: ports of the host that another container may have, too. */
-  claimedPorts?(spec: Spec): PortClaimant;
   /**
    * Makes the resource and returns what only the kernel could decide. On failure it leaves nothing behind; it undoes
    * its own steps with `undoAfter`.
@@ -29,31 +28,41 @@ export interface ResourceKind<Spec, Made = void> {
   /** Stands for the value of `apply` when the list is only restated. */
   readonly unmade: Made;
   /**
+   * Undoes `apply` when ADD fails; `made` is what `apply` returned. For shared things (a bridge, a base chain), which
+   * DEL does not remove. Without it, a failed ADD calls `remove`.
+   */
+  undo?(spec: Spec, made: Made, host: Host): void;
+  /**
    * One line for each difference between the specification and the kernel; empty when they agree. `isRestated`: the
    * specification comes from the current configuration, not from the ledger. Then another backend or another program
    * may have made the thing in another form.
    */
   verify(spec: Spec, host: Host, isRestated?: boolean): string[];
   /**
-   * For operators: one line for each thing of others that keeps it from working, although it is as it was made. CHECK does
-   * not ask, because the reference plugins' succeeds. `repair` puts aside what it can.
-   */
-  inTheWay?(spec: Spec, host: Host): string[];
-  /**
-   * Removes the resource. Succeeds when it is absent or now belongs to somebody else. With `isRestated`, removes every
-   * form in which it may have been made.
-   */
-  remove(spec: Spec, host: Host, isRestated?: boolean): void;
-  /**
    * Restores what `verify` finds missing or altered and does not touch the rest (`patchbay repair`). A kind without
    * `repair` can only be deleted and added again.
    */
   repair?(spec: Spec, host: Host): void;
   /**
+   * Removes the resource. Succeeds when it is absent or now belongs to somebody else. With `isRestated`, removes every
+   * form in which it may have been made.
+   */
+  remove(spec: Spec, host: Host, isRestated?: boolean): void;
+  /** One line for people: `veth eth0 in the container, vethab12cd34 on the host`. */
+  describe(spec: Spec): string;
+}
+
+/** What the engine goes by when it puts the resources of an attachment in order, and looks for its container. */
+interface Role<Spec> {
+  /**
    * The container's link. When it is missing or replaced, nothing else of the attachment is repaired: the path of the
    * namespace may belong to another container now.
    */
   readonly isContainerLink?: true;
+  /** The side of the container's link that is on the host. */
+  hostSide?(spec: Spec): HostSide;
+  /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
+  readonly isOfInterface?: true;
   /**
    * Keeps the container's link from sending what it may not. Stories make it before what `opensLink`, so that there is no
    * packet before it, and DEL undoes it after the link (engine/story-order.ts).
@@ -61,43 +70,43 @@ export interface ResourceKind<Spec, Made = void> {
   readonly confines?: true;
   /** From here on the container's link can send. */
   readonly opensLink?: true;
-  /** The side of the container's link that is on the host. */
-  hostSide?(spec: Spec): HostSide;
-  /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
-  readonly isOfInterface?: true;
-  /** The containers of the network share it on the host, and DEL leaves it. `verify` needs no container. */
-  readonly isSharedOnHost?: true;
   /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
   readonly isDelegated?: true;
   /** Addresses for the attachment. The first one of a list is released last, when nothing uses its addresses any more. */
   readonly isLease?: true;
   /** The addresses that it puts into the container. CHECK compares those of prevResult as well as those of the ledger. */
   addressesIn?(spec: Spec): IpConfig[];
+}
+
+/** What is asked beside calls: by GC, by commands on a whole network, and by those who look at a host. */
+interface BesideCalls<Spec> {
+  /**
+   * GC without a ledger: removes what this kind made for invalid attachments of the network. When only the container is
+   * known, keeps the thing if any attachment of the container is valid.
+   */
+  sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
+  /** The containers of the network share it on the host, and DEL leaves it. `verify` needs no container. */
+  readonly isSharedOnHost?: true;
+  /**
+   * The network goes, and nothing is attached to it: removes what DEL leaves because the network's containers share it.
+   * `specs` are what its configuration says today, if there is one.
+   */
+  retire?(retirement: Retirement, specs: readonly Spec[], host: Host): Retired[];
+  /** Ports of the host that another container may have, too. */
+  claimedPorts?(spec: Spec): PortClaimant;
+  /**
+   * One line for each thing of others that keeps it from working, although it is as it was made. CHECK does not ask,
+   * because the reference plugins' succeeds. `repair` puts aside what it can.
+   */
+  inTheWay?(spec: Spec, host: Host): string[];
+  /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
+  gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
   /** What of it other plugins of the plugin's name leave, for whoever goes back to them. */
   readonly leftByOthers?: string;
   /** What they leave of it changes nothing for anybody, and goes with the boot. */
   readonly isHarmlessWhenLeft?: true;
-  /** One line for people: `veth eth0 in the container, vethab12cd34 on the host`. */
-  describe(spec: Spec): string;
-  /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
-  gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
-  /**
-   * Undoes `apply` when ADD fails; `made` is what `apply` returned. For shared things (a bridge, a base chain), which
-   * DEL does not remove. Without it, a failed ADD calls `remove`.
-   */
-  undo?(spec: Spec, made: Made, host: Host): void;
-  /**
-   * GC without a ledger: removes what this kind made for invalid attachments of the network. When only the container is
-   * known, keeps the thing if any attachment of the container is valid.
-   */
-  sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
-  /**
-   * The network goes, and nothing is attached to it: removes what DEL leaves because the network's containers share it.
-   * `specs` are what its configuration says today, if there is one.
-   */
-  retire?(retirement: Retirement, specs: readonly Spec[], host: Host): Retired[];
 }
 
 /** How a network goes. */
