@@ -61,7 +61,7 @@ export function removeLeftovers(directory: string, names: readonly string[]): vo
   try {
     for (const each of [directory, `${directory}/${BACKUP}`]) removeTemporaries(each, names);
   } catch (error) {
-    // Whoever has something to change there is told.
+    // The step that has to change something in a read-only directory reports it.
     if (!isErrno(error, EROFS)) throw error;
   }
 }

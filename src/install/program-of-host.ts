@@ -33,7 +33,7 @@ export function becomeProgramOfHost(directory: string, words: readonly string[])
   );
 }
 
-/** So does one of a host on which somebody tries this without a container: there, `serve` alone does it. */
+/** Whether the process has this one's mounts. Process 1 has them on a host, too: there, plain `serve` is enough. */
 function sharesMounts(pid: number): boolean {
   const mounts = linkTarget(`/proc/${pid}/ns/mnt`);
   return mounts !== undefined && mounts === linkTarget("/proc/self/ns/mnt");

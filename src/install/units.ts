@@ -15,7 +15,7 @@ import { programIn } from "./program-links.ts";
 const PLACE = "/etc/systemd/system";
 /** systemd.unit(5). */
 const PACKAGES_UNITS = ["/usr/lib/systemd/system", "/lib/systemd/system"];
-/** Of whoever administers the host until the next boot. */
+/** The administrator's own units that last until the next boot. */
 const PASSING_UNITS = "/run/systemd/system";
 const NOT_INSTALLED =
   `systemd does not run here (there is no ${SYSTEMD_DIRECTORY}), so no service was installed. Instead, have the init system`;

@@ -75,7 +75,7 @@ function interfaceNamed(given: Given): string | undefined {
   return given.value("ifname") || variable("CNI_IFNAME") || undefined;
 }
 
-/** Whoever says the ID or the interface means that one. */
+/** Whether the ID or the interface says which attachment is meant. */
 function isOneMeant(given: Given): boolean {
   return given.has("container-id") || interfaceNamed(given) !== undefined;
 }

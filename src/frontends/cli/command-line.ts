@@ -178,7 +178,7 @@ function isTrue(answer: true | ((given: Given) => boolean) | undefined, given: G
   return typeof answer === "function" ? answer(given) : answer === true;
 }
 
-/** Nothing is tried without: what then fails says less, and once for each network. */
+/** Without root, the command does not begin: the errors of its parts would say less, and say it for each network. */
 function requireRoot({ needsRoot }: Command, given: Given): void {
   const reason = isTrue(needsRoot, given) ? missingPrivileges() : undefined;
   if (reason !== undefined) throw new Error(reason);

@@ -21,9 +21,9 @@ export interface Command {
   readonly stays?: true;
   /** The launcher keeps stdin for a resident when this command comes first (src/native/launch.h). */
   readonly readsStdin?: true;
-  /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
+  /** What it prints tells what it has changed: printed when all is done, because the reader may be gone before. */
   readonly printsAfterwards?: true;
-  /** After the options in the help, in full lines. Those that are indented stay as they are in the manual page, too. */
+  /** After the options in the help, in full lines. Indented lines stay as they are in the manual page, too. */
   readonly notes?: string;
   /** What 0 and 1 say beside success and failure, or other numbers. */
   readonly exitStatus?: string;

@@ -66,6 +66,6 @@ export function showAttachments(given: Given, attachments: readonly ShownAttachm
   if (given.has("json")) printJson(attachments);
   else print(isBrief ? briefly(attachments) : shownInFull(attachments));
   if (!attachments.every(({ state }) => state === "ok")) return 1;
-  // Of all attachments, what nobody could read is not "ok".
+  // When all attachments are asked for, a ledger that nobody can read is not "ok", either.
   return given.operands.length === 0 && unreadableLedgers().length > 0 ? 1 : 0;
 }

@@ -13,8 +13,8 @@ import { NETNS_DIRECTORY } from "../../runtime/paths.ts";
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath" | "names">;
 
 /**
- * Throws when the text begins the IDs of several containers, or begins one and is what an engine calls another. Who names a container once more must not mean another one,
- * so `digits` is TO_TAKE where something goes.
+ * Throws when the text begins the IDs of several containers, or begins one and is what an engine calls another. A person
+ * who types the same text once more must not hit another container: `digits` is TO_TAKE where something is removed.
  */
 export function namedBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
   const certain = all.filter((one) => one.containerId === text || isAt(one, text));
@@ -41,7 +41,7 @@ function begunBy<T extends Named>(text: string, all: readonly T[], digits: numbe
   return all.filter(({ containerId }) => MADE_ID.test(containerId) && containerId.startsWith(text));
 }
 
-/** Of attachments of which no record says where they are, also the one in the namespace that is named. */
+/** As `namedBy`. An attachment whose namespace no record names is found by its namespace, too. */
 export function namedOrPlaced(text: string, all: readonly KnownAttachment[], digits: number): KnownAttachment[] {
   const named = namedBy(text, all, digits), path = pathNamed(text);
   const unplaced = named.length > 0 ? [] : all.filter(({ netnsPath }) => netnsPath === "");
@@ -68,7 +68,7 @@ function pathNamed(text: string): string {
 /** As engines and cnitool make them. The beginning of an ID that people choose is often another container's: web, web1. */
 const MADE_ID = /^(cnitool-)?([0-9a-f]{20,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
-/** A namespace that is not attached is meant itself. */
+/** Whether the text may be the beginning of an ID. Where a namespace has this name, the namespace is meant. */
 function mayBegin(text: string, least: number): boolean {
   const [, beginning] = /^(?:cnitool-)?([0-9a-f][0-9a-f-]*)$/.exec(text) ?? [],
     digits = beginning?.replaceAll("-", "");
@@ -87,7 +87,7 @@ function isAt({ netnsPath }: Named, text: string): boolean {
   return path !== "" && (path === shortest(namedPath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
 }
 
-/** By its engine. Whoever starts a container chooses that, so it counts for less than an ID or a path. */
+/** Whether its engine calls it so. Users choose these names, so they count for less than an ID or a path. */
 function isCalled({ names }: Named, text: string): boolean {
   return names.includes(text) && !exists(`${NETNS_DIRECTORY}/${text}`);
 }
@@ -120,7 +120,7 @@ function shortest(path: string): string {
 
 const NO_RECORD = "no ledger and no cached result names it";
 
-/** `configured`: the networks that have a file. Whoever names one of them means it. */
+/** `configured`: the networks that have a file. The name of one of them is no slip. */
 export function nothingAttached(
   network: string,
   all: readonly KnownAttachment[],
@@ -163,7 +163,7 @@ export function notAttached(
   return { text, meant: next === "" ? "itself" : "another container" };
 }
 
-/** A path, a process, or a namespace that is there: whoever names it means it. */
+/** A path, a process, or a namespace that is there: such a name is no slip. */
 function isExactName(text: string): boolean {
   return text.includes("/") || pidIn(text) !== undefined || exists(`${NETNS_DIRECTORY}/${text}`);
 }

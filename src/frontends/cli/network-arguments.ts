@@ -68,7 +68,7 @@ export const ARGUMENTS_NOTE =
   "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
   `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`;
 
-/** Of a command that takes back what it has begun. */
+/** For the help of a command that takes back what it has begun. */
 export const INTERRUPTION_STATUS =
   "1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.";
 
@@ -107,7 +107,7 @@ export function networkOrRecorded(
   return loadedOrRecorded(() => networkOf(given, name), recorded);
 }
 
-/** It may be podman's, or one whose file is gone. */
+/** The network may be podman's, or its file is gone. */
 export function tellUnconfigured(given: Given, network: string): void {
   const directory = configDirectoryOf(given);
   printToStderr(`network ${network} is not configured in ${directory}; what is recorded of it is undone`);

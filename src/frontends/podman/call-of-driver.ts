@@ -10,8 +10,8 @@ export interface DriverCall {
 }
 
 /**
- * A driver is called with at most a namespace's path, and gets a document on stdin. Whoever types these words at a terminal
- * means something else.
+ * A driver is called with at most a namespace's path, and gets a document on stdin. A person who types these words at a
+ * terminal means something else.
  */
 export function driverCallOf([word, ...operands]: readonly string[]): DriverCall | undefined {
   const verb = DRIVER_VERBS.find((known) => known === word);

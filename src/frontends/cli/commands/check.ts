@@ -68,7 +68,7 @@ function checkAll(given: Given, network: string): number {
   const checked = all.map((one) => check(one)), still = checked.every(isRight) ? all : listed();
   const isAttached = ({ request: { containerId, ifName } }: Checked) =>
     still.some((one) => one.containerId === containerId && one.ifName === ifName);
-  // Of one that somebody has deleted meanwhile there is nothing to tell.
+  // An attachment that somebody has deleted meanwhile is left out.
   const told = checked.filter((one) => isRight(one) || isAttached(one));
   if (given.has("json")) printJson(told.map((one) => inJson(network, one)));
   return Math.max(0, ...told.map((one) => report(given, network, one)));

@@ -201,7 +201,7 @@ function uninstallFrom(directory: string, given: Given): void {
   for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
   const work = () => {
     checkWhatStays(directory, given);
-    // Whoever wants it gone gets as much as is possible, and hears of the rest.
+    // A step that fails does not keep the others from removing what they can; all failures are told at the end.
     doAll([
       ...services.map((service) => () => removeUnits(service, directory)),
       () => removeLeftovers(directory, TEMPORARIES),
