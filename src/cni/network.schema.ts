@@ -10,7 +10,7 @@ const { cniVersion, name, type, capabilities, ipam, dns, args } = commonKeys;
 const cniVersions = z.array(cniVersion.unwrap()).optional().describe("The versions the network may be run in.");
 
 const description = ipam.description!;
-/** Of any IPAM plugin. */
+/** Range sets as any IPAM plugin may have them. */
 const rangeSets = z.array(z.array(addressRange.meta({ required: undefined }))).describe(
   capability.ipRanges.description!,
 );

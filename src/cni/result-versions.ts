@@ -43,7 +43,7 @@ export function parsePluginResult(stdout: Uint8Array | string, configVersion: st
   return readPluginResult(document, configVersion);
 }
 
-/** The same of what has been parsed. */
+/** As `parsePluginResult`, for a document that has been parsed. */
 export function readPluginResult(document: Record<string, unknown>, configVersion: string): VersionedResult {
   const version = document.cniVersion;
   if (typeof version === "string" && version !== "") return readResult(document, version);

@@ -18,7 +18,7 @@ export interface NetworkSummary<Problem = string> {
   /** Types; a plugin with an IPAM plugin as `bridge+host-local`. */
   plugins: string[];
   pools: Pool[];
-  /** Those that every container gets. */
+  /** The addresses that every container gets. */
   fixedAddresses: string[];
   /** What is broken or missing; none when containers can be attached. */
   problems: Problem[];

@@ -49,7 +49,7 @@ export function execPlugin(plugin: Plugin): number {
 }
 
 /**
- * A call by a name that is no plugin's: whoever calls would take anything but an error for a success. Undefined when it
+ * A call by a name that is no plugin's: the caller would take anything but an error for a success. Undefined when it
  * is no call.
  */
 export function refuseCall(name: string): number | undefined {

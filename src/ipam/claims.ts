@@ -30,8 +30,8 @@ import {
 } from "./store.ts";
 
 /**
- * Claims the address for the lease; answers false when it is taken. Of two processes, one wins the exchange; of two
- * programs, one makes the file. Undoes everything before it throws.
+ * Claims the address for the lease; answers false when it is taken. One of two processes wins the exchange; one of
+ * two programs makes the file. Undoes everything before it throws.
  */
 export function claim(store: Store, block: Block, index: number, lease: StoredLease): boolean {
   const { slots, times, prefix } = block;

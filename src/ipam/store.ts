@@ -97,8 +97,8 @@ export function inExistingStore<T>(
 const ATTEMPTS = 100;
 
 /**
- * `ipam export` and `network remove` remove the index, with the file of locks that others have open. Whoever holds a lock
- * of a file that has no name any more excludes nobody, and begins again.
+ * `ipam export` and `network remove` remove the index, with the file of locks that others have open. A process that
+ * holds a lock of a file without a name excludes nobody, and begins again.
  */
 function untilPresent<T>(
   options: StoreOptions,

@@ -48,7 +48,7 @@ export function exportLeases(options: StoreOptions): void {
   removeEmptyDirectory(index);
 }
 
-/** Of the contract of plugins (contract/resource.ts). */
+/** The part of the contract's `Retirement` (contract/resource.ts) that is needed here. */
 interface Retirement {
   isDryRun: boolean;
   mayRelease(what: string): boolean;

@@ -175,7 +175,7 @@ export function contains(prefix: Prefix, address: Uint8Array): boolean {
   return true;
 }
 
-/** Which the kernel rejects in IPv4 routes. */
+/** The kernel rejects such a prefix in IPv4 routes. */
 export function hasHostBits(prefix: Prefix): boolean {
   return !isSameBytes(networkOf(prefix), prefix.bytes);
 }

@@ -55,7 +55,7 @@ export function loadPlugin(type: string): PluginDefinition<PluginConfig> | undef
   return name === undefined ? undefined : table[name]!();
 }
 
-/** Of ledgers: also the drivers of netavark. */
+/** The plugin that a ledger names. Ledgers also name netavark's drivers. */
 export function loadRecorded(name: string): PluginDefinition<PluginConfig> | undefined {
   return isNetavarkDriver(name) ? netavarkDrivers[name]!() : loadPlugin(name);
 }

@@ -92,7 +92,7 @@ function askAll(network: Network, runtime: Runtime): Examined {
   };
 }
 
-/** Of other plugins it only asks whether they exist. */
+/** Asks our plugins. For other plugins it only checks that they exist. */
 function askOurs(network: Network, { pluginPath, cacheDirectory }: Runtime): Examined {
   const plugins = network.plugins.map((plugin) => examinePlugin(network, plugin, pluginPath));
   return {
@@ -146,7 +146,7 @@ export function networkProblems(network: Network, pluginPath: string): unknown[]
   return network.plugins.flatMap((plugin) => examinePlugin(network, plugin, pluginPath).problems);
 }
 
-/** Runs STATUS of our plugins. Of other plugins it only checks that they exist. */
+/** Runs STATUS of our plugins. For other plugins it only checks that they exist. */
 function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): Examined {
   const problems: unknown[] = [];
   const attempt = <T>(work: () => T): T | undefined => {

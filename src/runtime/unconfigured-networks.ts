@@ -1,4 +1,4 @@
-/** Networks that no file configures any more, while something of them is attached or leased. podman's are podman's. */
+/** CNI networks that no file configures any more, while something of them is attached or leased. podman's are left out. */
 import { entriesIn, exists } from "../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY } from "../ipam/go-directory.ts";
 import { listLeases } from "../ipam/take-over.ts";

@@ -118,7 +118,7 @@ function networkDirectories(): string[] {
   return isTrustedDirectory(state) ? directoriesIn(state).filter((directory) => isTrustedDirectory(directory)) : [];
 }
 
-/** Those of networks: the resident's socket is there, too. */
+/** The directories of networks. The state directory also has the resident's socket. */
 function directoriesIn(state: string): string[] {
   const networks = entriesIn(state).filter(({ kind }) => kind === "directory").map(({ name }) => name).sort();
   return networks.map((name) => `${state}/${name}`);
@@ -219,7 +219,7 @@ export function removeAllEmptyLedgers(plugin?: string): void {
   for (const directory of networkDirectories()) removeEmptyFilesIn(directory, isMeant);
 }
 
-/** Whoever chose the state directory may have things of others in it: they stay. */
+/** Other files stay: the state directory can be chosen, and may be one that others use. */
 function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
   for (const name of ledgerNamesIn(directory).filter(isMeant)) {

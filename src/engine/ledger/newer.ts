@@ -16,7 +16,7 @@ export function newerAdd({ adds }: LedgerRecord): LedgerAdd | undefined {
 export const NEXT_STEP =
   `a newer version than patchbay ${VERSION} made it, and removes it; or remove what it made by hand, and then the ledger`;
 
-/** Of an entry whose kind no table has. */
+/** The error for an entry whose kind is in no table. */
 export function unknownKind(path: string, kind: string): CniError {
   const what = kind.startsWith("format ") ? `is in ${kind}` : `holds a resource of unknown kind "${kind}"`;
   return new CniError(INTERNAL, `ledger ${path} ${what}`, NEXT_STEP);

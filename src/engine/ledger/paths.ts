@@ -20,7 +20,7 @@ export function startOfName({ containerId, ifName }: { containerId: string; ifNa
   return `${containerId}@${ifName === undefined ? "" : `${ifName}@`}`.slice(0, LONG_NAME_PREFIX);
 }
 
-/** Of a file in a network's directory. A long name may have lost its "@" to the hash. */
+/** Whether a file in a network's directory is a ledger by its name. In a long name, the hash may stand for the "@". */
 export function isLedgerName(name: string): boolean {
   return /@|~[0-9a-f]{64}$/.test(name);
 }

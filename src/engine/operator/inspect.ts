@@ -46,7 +46,7 @@ export function inspect(
   return { ...head, ...gist ?? gistOf(attachment), state, plugins };
 }
 
-/** As the network names its plugins. Those that it does not name come last. */
+/** In the order in which the network names its plugins. Plugins that it does not name come last. */
 export function inOrderOfChain<Part extends { plugin: string }>(
   parts: readonly Part[],
   { cached }: KnownAttachment,

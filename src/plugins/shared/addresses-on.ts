@@ -7,7 +7,7 @@ import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { formatAddress } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
 
-/** Of one link, or of all without `ifName`. */
+/** The addresses on the link `ifName`, or on all links. */
 export function addressesOn({ container }: Host, ifName?: string): Set<string> {
   const texts = new Set<string>();
   if (container === undefined) return texts;

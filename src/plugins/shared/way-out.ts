@@ -21,19 +21,19 @@ export function whyNoWayOut({ type, document }: Written): string | undefined {
   return `no route of ${family} leads out of the container; "ipam" needs "routes": [{ "dst": "${dst}" }]${also}`;
 }
 
-/** Of `ipMasq`. */
+/** What is to be said about `ipMasq`. */
 export function masqueradeCaveats(written: Written): Caveat[] {
   const reason = whyNoWayOut(written);
   return reason === undefined ? [] : [{ key: "ipMasq", text: `has nothing to do: ${reason}` }];
 }
 
-/** Of a container's addresses. Both where only ADD will tell. */
+/** The families of a container's addresses. Both where only ADD will tell. */
 export function familiesOf(plugins: readonly Written[]): readonly (4 | 6)[] {
   const ipams = plugins.map(({ document }) => field(document, "ipam")).filter((ipam) => isObject(ipam));
   return ipams.length > 0 && ipams.every(isTelling) ? familiesIn(ipams) : [4, 6];
 }
 
-/** Of a container's addresses, which need not be the first of them. None where only ADD will tell. */
+/** The subnets of a container's addresses, each as an address within it. None where only ADD will tell. */
 export function subnetsOf(document: Readonly<Record<string, unknown>>): Prefix[] {
   const ipam = field(document, "ipam");
   return isObject(ipam) && isTelling(ipam) ? addressesOf(ipam).flatMap((text) => parsePrefix(text) ?? []) : [];

@@ -163,7 +163,7 @@ function checkName(document: JsonNode, report: Reporter): void {
   }
 }
 
-/** Of a list that offers several versions, the one that its plugins are called with. */
+/** Looks at the version that the plugins are called with, also where a list offers several versions. */
 function checkVersion(document: JsonNode, report: Reporter): void {
   const stated = stringAt(document, "cniVersion"), plugins = entryOf(document, "plugins");
   const offered = plugins && entryOf(document, "cniVersions");

@@ -5,7 +5,7 @@ import { ipamKeys, ipamPluginKeys, route } from "../../../cni/config.schema.ts";
 const address = z.string().meta({ format: "ipv4", examples: ["192.0.2.1"] });
 const optionName = z.string().meta({ examples: ["host-name", "user-class", "43"] });
 
-/** `judge` looks at the texts: Go's plugin ignores routes, so whoever has malformed ones must be able to call DEL. */
+/** `judge` looks at the texts: Go's plugin ignores routes, so DEL has to work with malformed ones. */
 const judgedRoute = route.extend({
   dst: z.string().optional().meta({
     description: "The destination in CIDR notation.",

@@ -139,7 +139,7 @@ function release(conf: DhcpConf, owner: Owner): void {
   asked("error calling DHCP.Release: ", () => askService(conf, { do: "release", owner }, PATIENCE_MS));
 }
 
-/** Who has a lease on the network, says the service. */
+/** The service says who has a lease on the network. */
 function ownersAt(conf: DhcpConf): Owner[] {
   const all: Owner[] = [];
   for (let after = "";;) {
@@ -213,7 +213,7 @@ function status(conf: DhcpConf): void {
   }
 }
 
-/** One that refuses us is there all the same, and renews its leases. */
+/** A service that refuses us is there all the same, and renews its leases. */
 function unserved(conf: DhcpConf, error: NoService | Failed): CniError {
   const hint = error instanceof Failed ? error.hint : startIt,
     isThere = error instanceof Failed && !(error instanceof NoAnswer);

@@ -31,7 +31,7 @@ type DhcpIpam = NonNullable<DhcpConf["ipam"]>;
 export interface Caller {
   owner: Owner;
   cniArgs: string;
-  /** Of the container's link; undefined when there is none. */
+  /** The MAC address of the container's link; undefined when it has none. */
   mac: string | undefined;
 }
 

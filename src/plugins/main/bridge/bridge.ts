@@ -231,7 +231,7 @@ function withDefaultRoutes(routes: Route[], ips: IpConfig[]): Route[] {
   return all;
 }
 
-/** Which has the gateway's address. */
+/** The link that has the gateway's address. */
 function linkOf({ bridge, vlan }: BridgeConf): string {
   return vlan === 0 ? bridge : `${bridge}.${vlan}`;
 }

@@ -81,7 +81,7 @@ export function asExpected(route: Route): Route {
   return { ...route, gw: gw ?? NO_GATEWAY, table: table === RT_TABLE_MAIN ? undefined : table };
 }
 
-/** Those of the main table first: gateways of the other tables' routes may be reached by them. */
+/** Routes of the main table come first: they may lead to the gateways of the other tables' routes. */
 function copiedRoutes(all: readonly RouteImage[], index: number): RouteImage[] {
   const others = all.map(({ route }) => route.table).filter((table) => table !== RT_TABLE_LOCAL);
   return [...new Set([RT_TABLE_MAIN, ...others])].flatMap((table) => routesOfLink(all, index, table)).filter(

@@ -4,9 +4,9 @@ import { readConfiguredFile } from "../../../ffi/files.ts";
 import { formatAddress, networkOf, parsePrefix } from "../../../net/address.ts";
 
 export interface SubnetEnv {
-  /** Of the cluster, IPv4 first. */
+  /** The cluster's networks, IPv4 first. */
   networks: string[];
-  /** Of this node, in the same order. */
+  /** This node's subnets, in the same order. */
   subnets: string[];
   mtu: number;
   /** flanneld masquerades the containers' addresses itself. */

@@ -38,7 +38,7 @@ export function namesOf(
   };
 }
 
-/** Empty for a network without names. Of an unmanaged bridge, the addresses that it has. */
+/** Empty for a network without names. For an unmanaged bridge, the addresses that it has. */
 export function dnsServersOf(network: PodmanNetwork, isManaged: boolean): string[] {
   if (!network.dns_enabled) return [];
   return isManaged ? gatewaysOf(network) : addressesOf(network.network_interface!);
