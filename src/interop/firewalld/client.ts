@@ -97,7 +97,7 @@ function callOf(bus: Bus, where: string, member: string, args?: readonly Value[]
   return bus.call({ destination: SERVICE, ...method }, args, signature);
 }
 
-/** Of a property of firewalld's configuration; undefined where it has none of that name. */
+/** The value of a property of firewalld's configuration; undefined where it has no such property. */
 export function firewalldProperty(name: string): Value | undefined {
   return withBus((bus) => {
     const method = { path: `${PATH}/config`, interface: "org.freedesktop.DBus.Properties", member: "Get" };

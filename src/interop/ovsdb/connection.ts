@@ -32,7 +32,7 @@ export interface OperationResult {
   readonly uuid: unknown;
 }
 
-/** Of the tables that `watch` named: rows by their UUIDs, with the columns that it named. */
+/** Changed rows by table and UUID: the tables and columns that `watch` named. */
 export type Update = Readonly<Record<string, Readonly<Record<string, { new?: OvsdbRow }>>>>;
 
 /**
@@ -45,7 +45,7 @@ const WORKER_PATIENCE_MS = 500;
 /** Ten thousand ports are a third of it. */
 const MOST_BYTES = 8 * 1024 * 1024;
 const CHUNK_BYTES = 65_536;
-/** Of a reason. */
+/** So much of the server's reason is shown. */
 const MOST_CHARACTERS = 200;
 const DATABASE = "Open_vSwitch";
 

@@ -28,7 +28,7 @@ interface VlanGatewaySpec {
   vlan: number;
   /** The MTU of the port that is about to join. The bridge takes the smallest MTU of its ports. */
   mtu?: number;
-  /** For which it is made. */
+  /** The network that the gateway is made for. */
   network: string;
 }
 

@@ -39,7 +39,7 @@ interface BridgeSpec {
   mtu?: number;
   vlanFiltering: boolean;
   promiscuous: boolean;
-  /** For which it is made. */
+  /** The network that the bridge is made for. */
   network: string;
 }
 

@@ -33,7 +33,7 @@ interface Given {
   gateways: string[];
   up: boolean;
   vlanFiltering: boolean;
-  /** Of an internal network. */
+  /** The network is internal. */
   closed?: true;
   /** The switches that it has set to 0. */
   notForwarding: string[];

@@ -171,7 +171,7 @@ function ownRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string
   );
 }
 
-/** Those, and the rules that netavark writes for these ports. */
+/** Our own rules, and the rules that netavark writes for these ports. */
 function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string): FoundRule[] {
   const written = rulesOf(spec, () => true).flatMap((rule) => [rule, unmarked(rule)]);
   return chainsOf(spec).flatMap((name) => listRules(socket, chain(name))).filter((found) =>

@@ -39,7 +39,7 @@ import { OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment } from "./shared/owner-comment.ts";
 
 interface HostCopyDroppedSpec extends Owner {
-  /** Of the host; "" when it is not known. */
+  /** The link of the host; "" when it is not known. */
   link: string;
   /** The switch is in the kernel and takes the packets itself. A kernel without nf_tables does without the rule. */
   isKernelDatapath?: boolean;

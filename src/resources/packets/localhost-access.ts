@@ -56,7 +56,7 @@ import { OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment, ownerKey } from "./shared/owner-comment.ts";
 
 interface LocalhostAccessSpec extends Owner {
-  /** Of the host; "" when it is not known. */
+  /** The link of the host; "" when it is not known. */
   link: string;
   /** Somebody else had made the setting before ADD. */
   wasSet?: true;

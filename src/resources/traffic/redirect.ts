@@ -38,7 +38,7 @@ interface RedirectSpec {
 
 const INGRESS = { parent: TC_H_INGRESS, handle: tcHandle(0xffff) };
 /**
- * Of qdiscs of both kinds. The first priority, which the reference plugin has, is left to the filter that
+ * The place in qdiscs of both kinds. The first priority, which the reference plugin has, is left to the filter that
  * guards 127.0.0.1 (packets/shared/loopback-filter.ts): what is redirected does not come back to it.
  */
 const PLACE = { parent: TC_H_FOR_INGRESS, priority: 2, protocol: ETH_P_ALL };

@@ -36,9 +36,9 @@ export interface GivenToLink {
 
 interface InFront {
   text: string;
-  /** Of ours, which packets do not take, or take with another source. Undefined where only the other's can go. */
+  /** Our route that packets do not take, or take with another source. Undefined when ours cannot be put first. */
   route?: KernelRoute;
-  /** Of ours, in whose place another address is the source. */
+  /** Our address that is not the source of packets, because another address is. */
   source?: Prefix;
 }
 
@@ -162,7 +162,7 @@ export function putOursFirst(given: GivenToLink, socket: NetlinkSocket, give: (a
     putRouteFirst({ dst, oif: index, scope: RT_SCOPE_LINK, protocol: RTPROT_KERNEL, preferredSource });
   }
 
-  /** Of those with its metric. The source shows which is ours: without a gateway, others' would match, too. */
+  /** First of the routes with its metric. The source shows which route is ours: without a gateway, others' would match, too. */
   function putRouteFirst(route: KernelRoute): void {
     delRoute(socket, route);
     addRoute(socket, route);

@@ -23,7 +23,7 @@ interface Way {
   route: KernelRoute;
 }
 
-/** Of the link of the host that has the gateway's address, in CIDR notation. */
+/** The link of the host that has the gateway's address, and this address in CIDR notation. */
 export interface GatewayOnHost {
   ifName: string;
   address: string;

@@ -184,7 +184,7 @@ function findReturned({ device, known }: LentLinkSpec, host: Host): Link | undef
     const isLikely = ({ kind, mac }: Link) => kind === undefined || mac === known!.mac;
     return links.find((link) => link.name !== name && isLikely(link));
   }
-  // Whoever has set it up since uses it.
+  // A link that is up again is in use by whoever set it up.
   const exact = links.find((link) => isDevice(link, device)) ??
     all.find((link) => isSameHardware(link, device) && !link.up && isAltered(link, device));
   if (exact !== undefined || linkIndex(host.route, name) !== undefined) return exact;

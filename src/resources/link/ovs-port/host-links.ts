@@ -32,7 +32,7 @@ export function selectHostPorts({ bridge }: Membership): OvsdbRow[] {
   ];
 }
 
-/** Those that are in this namespace: the operator may have given an internal port to a container. */
+/** Only the links in this namespace: the operator may have given an internal port to a container. */
 export function hostLinksIn(results: readonly OperationResult[], { vlans }: Membership, host: Host): Link[] {
   const [bridges, interfaces, ports] = results.map(({ rows }) => rows);
   const ofBridge = new Set(uuidsOf(bridges?.[0]?.ports));

@@ -175,7 +175,7 @@ function awaitPort(database: OvsdbConnection, spec: OvsPortSpec, bridge: Bridge,
     }
     if (hasNoticed || !(Number(progress?.new?.cur_cfg) >= wanted)) continue;
     hasNoticed = true;
-    // Asked once: whoever sends updates for ever would be asked for ever.
+    // Asked once: a server that sends updates for ever would be asked for ever.
     if (!hasPort && !requireBridge(database, bridge.name).hasDatapath) throw noDatapath(bridge);
   }
 }

@@ -32,7 +32,7 @@ export interface OwnedPort {
   uuid: string;
   name: string;
   owner: Owner;
-  /** Of another boot of this machine: its link is gone. */
+  /** An earlier boot of this machine made the port: its link is gone. */
   isStale: boolean;
 }
 
@@ -50,7 +50,7 @@ export function selectStale(server: string): OvsdbRow[] {
   return [select([includes(OURS), ["external_ids", "excludes", map({ "patchbay-boot": bootId() })]])];
 }
 
-/** Those that an earlier boot left: nobody has their links any more. Rows that do not say all of it are somebody's else. */
+/** The ports that an earlier boot left: their links are gone. A row without an owner's ID and network is not ours. */
 export function staleIn(rows: readonly OvsdbRow[]): OwnedPort[] {
   return rows.map(ownedPort).filter(({ isStale, owner }) =>
     isStale && owner.containerId !== "" && owner.network !== ""

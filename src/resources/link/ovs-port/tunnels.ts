@@ -51,7 +51,7 @@ function tunnelIn(port: OvsdbRow, options: Readonly<Record<string, string>>): Tu
   };
 }
 
-/** Of what comes in and what goes out. NaN when they differ: no virtual network is both. */
+/** The key of packets that come in and go out. NaN when the two differ: no virtual network has both. */
 function keyIn({ key = "0", in_key: inKey = key, out_key: outKey = key }: Readonly<Record<string, string>>) {
   if (inKey === "flow" || outKey === "flow") return inKey === outKey ? "flow" : NaN;
   return numberIn(inKey) === numberIn(outKey) ? numberIn(inKey) : NaN;

@@ -4,7 +4,7 @@
  *
  * Nobody can give a link that is upon the host's another master, or make one upon the host's without having one. So what is
  * upon the same master, in the container's namespaces, and no attachment's, is this link or one made from it. Only what
- * cannot be anybody else's is removed: it has the name, the MAC address or the index that ADD chose. Of the rest DEL says
+ * cannot be anybody else's is removed: it has the name, the MAC address or the index that ADD chose. For the rest DEL says
  * who holds it, and fails.
  */
 import { CniError, TRY_AGAIN_LATER } from "../../../cni/error.ts";
@@ -48,7 +48,7 @@ export function removeHidden(sought: Sought, host: Host): void {
       } else if (isInDoubt(link, sought, isContainers) && !isAnothers(link)) leave(link, where);
     }
   };
-  // Whoever links two containers gives their namespaces numbers, too.
+  // A namespace with a number here need not be this container's: another one that is linked with it has a number, too.
   const lookBeyond = (socket: NetlinkSocket) => {
     for (const netnsId of netnsMovedTo(socket, home)) {
       whileThere(() =>
@@ -108,7 +108,7 @@ interface Recorded {
   index?: number;
 }
 
-/** Of a tap that ip(8) made, nobody chose the index. */
+/** ADD did not choose the index of a tap that ip(8) made: its name identifies it. */
 function isOf({ index, ifName }: Recorded, link: Link): boolean {
   return index === undefined ? ifName === link.name : index === link.index;
 }

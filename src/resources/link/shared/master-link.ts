@@ -71,7 +71,7 @@ export function requireHostFor(
   }
 }
 
-/** Looks in the main table, IPv4 before IPv6. Of several next hops it takes the first. */
+/** Looks in the main table, IPv4 before IPv6. Takes the first of several next hops. */
 function defaultRouteLink(socket: NetlinkSocket): Link | undefined {
   for (const family of [AF_INET, AF_INET6]) {
     for (const { dst, oif } of listRoutes(socket, family)) {

@@ -23,7 +23,7 @@ export function whyUnanswered(spec: NamesSpec): string[] {
   }
 }
 
-/** Of one that was told of changes. It does not say when it has read them, and goes on where it cannot listen. */
+/** Waits for a daemon that was told of changes. It does not say when it has read them, and goes on where it cannot listen. */
 export function awaitAnswers(spec: NamesSpec): void {
   for (const deadline = performance.now() + PATIENCE_MS; whyUnanswered(spec).length > 0; Bun.sleepSync(PAUSE_MS)) {
     if (performance.now() < deadline) continue;

@@ -1,6 +1,6 @@
 /**
  * Whether a chain of others accepts what containers send, as far as its rules say so plainly: by the link that it comes by, by
- * a subnet that it comes from, or for everybody. Answers are not looked at: whoever accepts them has many ways to say it.
+ * a subnet that it comes from, or for everybody. Answers are not looked at: there are many ways to accept them.
  */
 import { accept, backToCaller, drop, jumpTarget } from "../../../ffi/netlink/nftables/action.ts";
 import { equals } from "../../../ffi/netlink/nftables/compare.ts";

@@ -129,7 +129,7 @@ function addressesOf({ addresses }: FirewallSpec, family: Family): Uint8Array[] 
   return found;
 }
 
-/** Those of its addresses, and with a policy those that the host can forward and has tools for. */
+/** The families of its addresses. With a policy, also each family that the host can forward and has tools for. */
 function familiesOf(spec: FirewallSpec): Family[] {
   const isKeptInAll = spec.ingress?.isKnownToAll ?? false;
   return FAMILIES.filter((family) => addressesOf(spec, family).length > 0 || isKeptInAll && isUsable(family));

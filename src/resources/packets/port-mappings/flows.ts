@@ -28,7 +28,7 @@ export function forgetFlows(host: Host, spec: PortMappingsSpec, of: "everybody" 
   for (const family of FAMILIES) {
     try {
       const filters = filtersOf(spec, family, of, host);
-      // Of IPv6 addresses the kernel compares none: each filter would be a listing.
+      // The kernel compares no addresses of IPv6: each filter would be a listing.
       if (filters.length <= (family === 4 ? FEW : 1)) {
         for (const filter of filters) deleteConnections(host.netfilter, filter);
       } else deleteListed(host, family, filters);

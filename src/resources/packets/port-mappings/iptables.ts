@@ -67,7 +67,7 @@ import {
 import { conditionMatches } from "./conditions.ts";
 
 export const CHAIN = "CNI-DN-";
-/** Of the reference plugin before 0.7.0. */
+/** The reference plugin before 0.7.0 made this chain. */
 const SNAT = "CNI-HOSTPORT-SNAT";
 const COMMENT_LIMIT_BYTES = 255;
 

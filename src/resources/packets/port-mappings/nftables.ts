@@ -79,7 +79,7 @@ interface Part {
   sources: Source[];
 }
 
-/** Of the families that have an address and mappings. */
+/** A part for each family that has an address and mappings. */
 function partsOf(spec: PortMappingsSpec): Part[] {
   const parts: Part[] = [];
   for (const family of FAMILIES) {

@@ -33,7 +33,7 @@ export interface PrefixCondition {
 
 export interface PortMappingsSpec extends Owner {
   backend: NatBackend;
-  /** Of the container, with prefix; at most one of each family. */
+  /** The container's, with prefix; at most one of each family. */
   addresses: string[];
   mappings: PortMapping[];
   /** Whose connections get the host's address as source: "own", the container's subnet and the host's loopback; or all. */
@@ -52,7 +52,7 @@ export interface PortMappingsSpec extends Owner {
 /** The chains of iptables that all containers share; that of one more is configured. */
 export const DNAT = "CNI-HOSTPORT-DNAT", MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
 
-/** Those that these mappings have made. */
+/** The shared chains that these mappings have made. */
 export function sharedChains({ masquerade, setMarkChain }: PortMappingsSpec): string[] {
   return masquerade === undefined || setMarkChain !== undefined ? [DNAT] : [DNAT, SETMARK, MASQ];
 }

@@ -38,7 +38,7 @@ export function addShared(
   return created;
 }
 
-/** Those that are there and stay, for a network that goes. What cannot be listed does not keep it from going. */
+/** The shared chains that stay when a network is removed. A table that cannot be listed does not keep the network. */
 export function sharedLeft(name: TableName, chains: readonly string[], host: Host): Retired[] {
   if (chains.length === 0) return [];
   try {

@@ -5,8 +5,8 @@
  *     qdisc clsact ffff: dev br0
  *     filter protocol all pref 1 bpf handle 0x7f000001 direct-action bytecode '17,…'
  *
- * Whoever redirects packets before this filter hides them from it. So it has the first priority, and of several programs of the
- * kind bpf the newest comes first; `redirect` has the second. Where another kind of filter has the first priority
+ * A filter that redirects packets before this filter hides them from it. So it has the first priority, and the newest of
+ * several programs of the kind bpf comes first; `redirect` has the second. Where another kind of filter has the first priority
  * already, this one is not made.
  *
  * The kernel has one such queueing discipline a link, for all who filter there. The handle of the filter says whether it
@@ -142,7 +142,7 @@ export function stopFilteringLoopback(socket: NetlinkSocket, name: string): void
   removeOwn(socket, link, filters);
 }
 
-/** For whoever finds the queueing discipline of the link: whether only this filter uses it. */
+/** Whether only this filter uses the queueing discipline of the link. */
 export function isForLoopbackFilter(socket: NetlinkSocket, link: Named): boolean {
   const filters = listFilters(socket, link, PLACE.parent);
   return filters.some(({ handle }) => handle === ALONE) && filters.every(isOwn);
