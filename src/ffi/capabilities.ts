@@ -20,7 +20,7 @@ export function missingPrivileges(): string | undefined {
   return `this needs root, or a user namespace of its own: uid ${uid} has not ${missing.join(" and ")}`;
 }
 
-/** Whether whoever started this process has restricted its system calls (seccomp(2)). */
+/** Whether this process was started with restricted system calls (seccomp(2)). */
 export function isFiltered(): boolean {
   return (readTextFile("/proc/self/status") ?? "").includes("\nSeccomp:\t2\n");
 }

@@ -1,8 +1,7 @@
 /**
  * Links, renames, copies and file capabilities, for `patchbay install`. State files are in files.ts.
  *
- * Whoever calls these holds a lock, so that nobody else uses the same temporary names: every process of a container may be
- * number 1.
+ * The caller holds a lock, so that nobody else uses the same temporary names: every process of a container may be number 1.
  */
 import { FFIType } from "./native.ts";
 import { ENODATA, EOPNOTSUPP, SyscallError } from "./errno.ts";

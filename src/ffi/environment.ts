@@ -20,7 +20,7 @@ export function takeEnvironment(block: Uint8Array): void {
   callers = { block, variables: new Map(entries) };
 }
 
-/** Of repeated variables the last one. */
+/** The last one counts when a variable is repeated. */
 export function variable(name: string): string | undefined {
   return callers === undefined ? process.env[name] : callers.variables.get(name);
 }

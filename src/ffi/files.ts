@@ -86,8 +86,8 @@ export function readAll(
 const KERNELS_TEXT_BYTES = 2048;
 
 /**
- * Of a file that the kernel writes as a whole when it is read, as one value or one record (proc(5)): a read that leaves room
- * has got all of it, and need not be repeated to see the end.
+ * Reads a file that the kernel writes as a whole when it is read, as one value or one record (proc(5)). A read that leaves
+ * room has got all of it, and need not be repeated to see the end.
  */
 export function readKernelsText(fd: number, subject: string): string {
   const start = new Uint8Array(KERNELS_TEXT_BYTES);

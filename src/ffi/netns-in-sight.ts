@@ -38,7 +38,7 @@ export function ownSight(): string {
   return ["mnt", "pid"].map((kind) => identify(`/proc/self/ns/${kind}`).id).join(" ");
 }
 
-/** Of a namespace that is not among those `seen`. */
+/** The cookie of a namespace that is not in `seen` yet. */
 function cookieAt(path: string, seen: Set<string>, home: number): string | undefined {
   let netns: number | undefined;
   try {

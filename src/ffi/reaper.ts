@@ -52,7 +52,7 @@ function start(program: string, descriptors: readonly number[]): number | undefi
       path: `/proc/${process.pid}/fd/${fd}`,
       argv: ["patchbay-reaper"],
       environment: [],
-      // A signal to the group of whoever waits must not end it.
+      // A signal to the waiting process's group must not end it.
       hasOwnGroup: true,
       descriptors: [undefined, undefined, undefined, ...descriptors],
     });

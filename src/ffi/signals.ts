@@ -71,7 +71,7 @@ export function unblockSignals(signals: readonly number[]): void {
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
 }
 
-/** Those of the signals that are blocked. */
+/** Which of the signals are blocked. */
 export function blockedAmong(signals: readonly number[]): number[] {
   const blocked = new BigUint64Array(16), errno = threads().pthread_sigmask(SIG_BLOCK, null, blocked);
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);

@@ -27,7 +27,7 @@ export class Watch {
     this.symbols.inotify_add_watch(this.fd, cString(directory), ITSELF | ENTRIES);
   }
 
-  /** What happened does not matter: whoever watches looks for himself. */
+  /** What happened does not matter: the caller looks for itself. */
   forgetChanges(): void {
     const events = new Uint8Array(16384);
     while (Number(libc.read(this.fd, events, events.length)) > 0);

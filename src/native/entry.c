@@ -191,7 +191,7 @@ static const char *restore_header(const struct start *start, unsigned long page,
   return (const char *)(*load_bias + header->p_vaddr);
 }
 
-/* `add …`, `-i net1 add …`, `hook add …`. Of other commands with that word, src/frontends/cli/command-line.ts unblocks them. */
+/* `add …`, `-i net1 add …`, `hook add …`. src/frontends/cli/command-line.ts unblocks them for others with that word. */
 static int may_take_back(const struct start *start) {
   char **arguments = start->arguments;
   if (arguments[0] == 0 || arguments[1] == 0) return 0;

@@ -226,8 +226,8 @@ static int shares_namespace(uint32_t process, const char *name) {
   return *own != 0 && is_same(own, theirs);
 }
 
-/* Whoever listens there gets our environment and our stdin, and what it answers is the call's result. The kernel tells
- * which process began to listen: the resident, or the service manager that starts it. That has not ended when we have
+/* The process that listens there gets our environment and our stdin, and what it answers is the call's result. The kernel
+ * tells which process began to listen: the resident, or the service manager that starts it. That has not ended when we have
  * looked (pidfd), so we have looked at no later process with its number. */
 static int is_ours(int resident) {
   struct {
@@ -473,7 +473,7 @@ static enum handover handover_of(const struct call *call, const char *name, int 
   return is_same(command, "VERSION") ? WORDS : WORDS_AND_STDIN;
 }
 
-/* `offset` is where stdin begins again for whoever runs the call, or negative. */
+/* `offset` is where stdin begins again for the process that runs the call, or negative. */
 static enum how launch(const struct call *call, const uint8_t *build, long *offset) {
   *offset = -1;
   if (CALL3(faccessat, AT_FDCWD, SOCKET_PATH, 0) < 0 || call->argument_count == 0) return ALONE;

@@ -25,7 +25,7 @@ export function nameOf(signal: number): string {
 let descriptor = -1, first: number | undefined, interrupting: number | undefined;
 let isTakingBack = false, isTold = false;
 
-/** Of the two, those that this process was begun with blocked: not what it was told to ignore. */
+/** Takes SIGINT and SIGTERM where this process was begun with them blocked, and not where it was told to ignore them. */
 export function takeInterruptions(): void {
   if (isHandedOver()) return;
   const { blockedAmong, openSignals, SIGINT, SIGTERM } = loadSignals();

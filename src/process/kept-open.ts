@@ -37,7 +37,7 @@ class KeptOpen<Value> {
     private readonly isFresh: (value: Value) => boolean,
   ) {}
 
-  /** Until it is given back, whoever else needs one gets another. */
+  /** Until it is given back, other callers get another one. */
   take(): Value {
     if (!isKeeping) return this.open();
     const { value } = this;

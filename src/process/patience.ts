@@ -1,7 +1,7 @@
 /**
- * How long one verb of a plugin waits for a program of somebody else's: altogether, however often it asks. Whoever answers
- * each question just before its limit would otherwise keep the verb for as long as there are questions. What passes between
- * the questions does not count.
+ * How long one verb of a plugin waits for a program of somebody else's: altogether, however often it asks. A program
+ * that answers each question just before its limit would otherwise keep the verb for as long as there are questions. The
+ * time between the questions does not count.
  */
 import { forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "./calls.ts";
 

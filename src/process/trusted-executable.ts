@@ -4,8 +4,8 @@
  *
  * The kernel then finds the file in the directory that was judged, by `/proc/self/fd/DIRECTORY/NAME`, wherever the path
  * leads by then. By the file's own descriptor, /proc/PID/comm would be a number, and ps, pgrep and the rules of auditors
- * go by that name; a script would not know its name either. Whoever can change an entry of the directory is one whom
- * the rule trusts.
+ * go by that name; a script would not know its name either. The rule trusts
+ * everybody who can change an entry of the directory.
  */
 import { beforeWaitingFor } from "./patience.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";

@@ -22,7 +22,7 @@ import {
   type Writer,
 } from "./wire.ts";
 
-/** Of a hundred calls at once, each commits several times while others list their rules. */
+/** When a hundred calls run at once, each commits several times while others list their rules. */
 const DUMP_ATTEMPTS = 500;
 
 export interface NetlinkRequest {

@@ -25,7 +25,7 @@ export function statusOf({ payload }: NetlinkMessage): number {
 
 export interface ExtendedAck {
   text: string;
-  /** Of the attribute the kernel objects to, from the start of the request; 0 when it named none. */
+  /** Where in the request the attribute is that the kernel objects to; 0 when it named none. */
   offset: number;
 }
 

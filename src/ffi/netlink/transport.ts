@@ -118,7 +118,7 @@ function awaitDatagram(fd: number, timeoutMs: number): void {
 
 /**
  * From then on the kernel refuses what other processes send to the socket. Root of a container could otherwise fill the
- * queue of one in its namespace. Then the kernel's answer has no room, and whoever waits for it waits for ever.
+ * queue of one in its namespace. Then the kernel's answer has no room, and a process that waits for it waits for ever.
  */
 function connectToKernel(fd: number, close: () => void): void {
   const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32

@@ -96,7 +96,7 @@ function filterValues({ protocol, destinationPort, destination, answeredBy, isUn
 }
 
 /**
- * Deletes all that match. Of IPv6 addresses the kernel takes all others (seen on Linux 6.18: ctnetlink_filter_match_tuple
+ * Deletes all that match. For an IPv6 address the kernel takes all others (seen on Linux 6.18: ctnetlink_filter_match_tuple
  * has the comparison the wrong way round), so it is not asked for them.
  */
 export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilter): void {

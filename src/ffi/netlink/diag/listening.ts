@@ -9,7 +9,7 @@ export interface ListeningSocket {
   /** Zeros: every address. */
   address: Uint8Array;
   port: number;
-  /** Of IPv6, for every address: packets of IPv4 do not come to it. */
+  /** A socket of IPv6 for every address, to which packets of IPv4 do not come. */
   isV6Only: boolean;
   /** `socket:[INODE]` in /proc. */
   inode: number;

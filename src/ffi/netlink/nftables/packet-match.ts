@@ -109,7 +109,7 @@ export const inputAndOutputIndex = [
   meta({ key: nft.NFT_META_IIF, into: registerAt(0) }),
   meta({ key: nft.NFT_META_OIF, into: registerAt(1) }),
 ];
-/** Of a packet that came by a link in a VRF: that link, where `iif` is the VRF. */
+/** The link in a VRF that a packet came by; `iif` is the VRF then. */
 export const memberIndex = meta({ key: nft.NFT_META_SDIF, into: nft.NFT_REG_1 });
 export const memberLink = meta({ key: nft.NFT_META_SDIFNAME, into: nft.NFT_REG_1 });
 export const packetMark = meta({ key: nft.NFT_META_MARK, into: nft.NFT_REG_1 });

@@ -97,7 +97,7 @@ export function lendAddress(
     table: addressAttrs,
     fixedBytes: HEADER_BYTES,
     body: (writer) => {
-      // Whoever lends it has made sure that nobody else has it.
+      // IFA_F_NODAD: the lender of the address has made sure that nobody else has it.
       writeHeader(writer, familyOf(prefix.bytes), prefix.bits, v4 ? 0 : rtnetlink.IFA_F_NODAD, linkIndex);
       addressAttrs.encode(writer, {
         local: prefix.bytes,

@@ -56,7 +56,7 @@ export function addHostsEntry(socket: NetlinkSocket, bridge: PortLink, address: 
   }
 }
 
-/** `bridge fdb replace ADDRESS dev PORT master static sticky`: it is behind the port, whoever sends from it elsewhere. */
+/** `bridge fdb replace ADDRESS dev PORT master static sticky`: it stays behind the port, also when it sends elsewhere. */
 export function setPortsEntry(socket: NetlinkSocket, port: PortLink, address: Uint8Array): void {
   addEntry(socket, port, address, { state: NUD_NOARP, flags: NTF_MASTER | NTF_STICKY, mode: NLM_F_REPLACE });
 }

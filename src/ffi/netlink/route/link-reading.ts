@@ -43,7 +43,7 @@ export interface Link {
   operstate: number;
   promiscuity: number;
   alias: string | undefined;
-  /** Each character is a byte: whoever gives a link such a name need not write text. */
+  /** Each character is a byte: such a name need not be text. */
   altNames: readonly string[];
   /** The factory address of a device; virtual links have none. */
   permanentMac: string | undefined;

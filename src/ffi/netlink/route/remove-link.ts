@@ -30,7 +30,7 @@ export function removeLink(socket: NetlinkSocket, ifName: string, inside?: Where
 /**
  * `ip link del`. `socket` is in the link's namespace. Throws the kernel's reason when it refuses.
  *
- * The request has the link's number. A child that is late, because whoever started it was killed, finds nothing then; by
+ * The request has the link's number. A child that is late, because its parent was killed, finds nothing then; by
  * the name it would delete a link that was made since. We wait for the number, too: the container can rename its link.
  */
 export function removeLinkAt(

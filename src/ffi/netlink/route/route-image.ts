@@ -31,8 +31,8 @@ export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
 }
 
 /**
- * The routes of one table whose next hops all leave by the link. Those without a gateway come first: the others need
- * them to reach their gateways.
+ * The routes of one table whose next hops all leave by the link. Routes without a gateway come first: the others
+ * need them to reach their gateways.
  */
 export function routesOfLink(images: readonly RouteImage[], linkIndex: number, table: number): RouteImage[] {
   const direct: RouteImage[] = [], indirect: RouteImage[] = [];

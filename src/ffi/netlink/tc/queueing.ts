@@ -91,7 +91,7 @@ interface FilterList {
   priority: number;
   /** ETH_P_*. */
   protocol: number;
-  /** Of one filter; the kernel chooses it otherwise. */
+  /** The handle of one filter; the kernel chooses it when none is given. */
   handle?: number;
 }
 

@@ -12,7 +12,7 @@ interface TcHeader {
   linkIndex: number;
   handle?: number;
   parent?: number;
-  /** Of filters: priority and protocol. */
+  /** For filters, priority and protocol. */
   info?: number;
 }
 

@@ -4,6 +4,6 @@ export const SOCK_DIAG_BY_FAMILY = 20;
 // attributes of an answer
 export const INET_DIAG_SKV6ONLY = 11;
 
-/** Of UDP: it is bound, and connected to nobody. */
+/** A socket of UDP in this state is bound, and connected to nobody. */
 export const TCP_CLOSE = 7;
 export const TCP_LISTEN = 10;
