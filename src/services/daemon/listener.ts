@@ -36,7 +36,7 @@ export class Listener {
       throw new Error(`${given} is not of the type ${name}`);
     }
     setNonblocking(fd);
-    // From now on, whoever connects learns our process id: `whoListens`.
+    // From now on, a client that connects learns our process id: `whoListens`.
     listenOn(fd, given);
     return new Listener(fd, path, variable("LISTEN_FDNAMES") === OWN, placeOf(path, type));
   }

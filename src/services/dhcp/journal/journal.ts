@@ -2,8 +2,8 @@
  * The leases on disk, a file each, in a directory that survives a reboot. A record is there before anybody learns of the
  * address, and gone after it was released.
  *
- * While no service runs, whoever deletes a container puts an empty file beside the record; the service releases the
- * lease when it comes up. The lock says whether one runs: it holds it as long as it lives.
+ * While no service runs, a DEL puts an empty file beside the record, and the service releases the lease when it comes up.
+ * The lock says whether a service runs: a service holds it as long as it lives.
  */
 import { fileName } from "../../../contract/file-name.ts";
 import type { Owner } from "../../../contract/owner.ts";

@@ -1,4 +1,4 @@
-/** A lease as JSON: for the journal, and for whoever lists leases. Pure. */
+/** A lease as JSON: for the journal, and for callers that list leases. Pure. */
 import { isObject } from "../../../cni/json.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { Offered } from "../v4/message/offer.ts";

@@ -38,7 +38,7 @@ export interface V4Record extends Stamps {
   lease: LeaseText;
   /** The hardware address that the server's messages come from. */
   serverMac: string;
-  /** The server of the first lease, for which ADD waited. Later leases may come from whoever was faster. */
+  /** The server of the first lease, for which ADD waited. Later leases may come from a faster server. */
   origin?: { server: string; mac: string };
 }
 

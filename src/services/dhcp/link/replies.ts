@@ -1,7 +1,8 @@
 /**
- * The replies that are read after a message of ours. A server answers once or a few times. The kernel drops what is no answer; whoever
- * sends more answers than a server would is silenced there, too, so that the others are heard. When many do that, nobody
- * is heard until the next message. So a flood on one link costs the service a bounded amount of work for each message.
+ * The replies that are read after a message of ours. A server answers once or a few times. The kernel drops what is no
+ * answer. A sender of more answers than a server would send is silenced there, too, so that the others are heard. When
+ * many senders do that, nobody is heard until the next message. So a flood on one link costs the service a bounded amount
+ * of work for each message.
  */
 import { type FilterRule, has } from "../../../ffi/socket/filter.ts";
 

@@ -1,5 +1,5 @@
 /**
- * The life of one lease as RFC 2131 section 4.4 has it, from the first DISCOVER to its end. Pure: whoever drives it says
+ * The life of one lease as RFC 2131 section 4.4 has it, from the first DISCOVER to its end. Pure: its caller says
  * what time it is and what arrived, and does what it answers. It holds no socket and no timer.
  *
  * Longer than 300 lines: the states of one machine.
@@ -83,7 +83,7 @@ export class LeaseClient {
   lease: Lease | undefined;
   /** When `tick` is due; `Infinity` when only an answer goes on. */
   due = Infinity;
-  /** Why there is no lease yet, for whoever waits. */
+  /** Why there is no lease yet, for a caller that waits. */
   obstacle = "no server has answered DISCOVER";
 
   private xid = 0;

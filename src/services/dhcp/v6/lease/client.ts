@@ -1,6 +1,6 @@
 /**
  * The life of one IPv6 lease as RFC 8415 section 18.2 has it, from the first SOLICIT to its end, or that of information
- * without an address. Pure: whoever drives it says what time it is and what arrived, and does what it answers. It holds no
+ * without an address. Pure: its caller says what time it is and what arrived, and does what it answers. It holds no
  * socket and no timer.
  *
  * Longer than 300 lines: the states of one machine.
@@ -41,7 +41,7 @@ const HIGHEST_PREFERENCE = 255;
 export class LeaseClient6 {
   state: State6 = "idle";
   lease: Lease6 | undefined;
-  /** Why there is no lease yet, for whoever waits. */
+  /** Why there is no lease yet, for a caller that waits. */
   obstacle = "no server has answered";
   conflicts = 0;
 
