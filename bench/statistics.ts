@@ -13,10 +13,10 @@ export function summarise(samples: readonly number[]): Summary {
   return { runs: sorted.length, median: at(0.5), p10: at(0.1), p90: at(0.9) };
 }
 
-/** Of the median's standard error, as a multiple of the distance of p10 and p90, for normal samples. */
+/** The median's standard error as a multiple of the distance of p10 and p90, for normal samples. */
 const MEDIAN_ERROR = 1.253 / 2.563;
 
-/** So few do not show how much they vary: they count as if it were a tenth at least. */
+/** A few runs do not show how much they vary. Fewer than FEW_RUNS are taken to vary by a tenth of the median at least. */
 const FEW_RUNS = 5, LEAST_SPREAD = 0.1;
 
 /** Whether `more` is not above `less` by more than samples vary: twice the standard error of the medians' difference. */

@@ -16,7 +16,7 @@ interface Row {
   target: string;
   /** The folder of the program. */
   out: string;
-  /** Of those that have packages and a part of the image. */
+  /** For processors that have packages and a part of the image. */
   distributions?: Distributions;
 }
 

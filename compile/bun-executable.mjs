@@ -10,7 +10,7 @@ import { basename, join, resolve } from "node:path";
 const root = resolve(import.meta.dirname, "..");
 const readJson = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
 
-/** Of the version that package.json pins. */
+/** Bun's executable, in the version that package.json pins. */
 export function bunExecutable(architecture) {
   const { bun } = readJson("compile/architectures.json")[architecture];
   return join(root, ".cache", `${basename(bun)}-${readJson("package.json").devDependencies.bun}`, "bun");

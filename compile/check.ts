@@ -13,7 +13,7 @@ interface Check {
   command: string[];
   /** What to do when it fails. */
   remedy: string;
-  /** Of what the command prints, what a person needs; all of it, unless said. */
+  /** Picks what a person needs from what the command prints. Without it, everything is shown. */
   findings?(output: string): string;
 }
 

@@ -133,7 +133,7 @@ async function installDebianPackages(needed) {
 
 /**
  * Packages with a daemon start it when they are installed, unless this file says no; images for containers have it. A
- * DHCP server must not serve the network of whoever runs the tests.
+ * DHCP server must not serve the network of the machine that runs the tests.
  */
 async function withoutStartingServices(work) {
   const policy = "/usr/sbin/policy-rc.d";
@@ -175,7 +175,7 @@ function buildRecord(digest, architecture) {
   return `${digest} ${existsSync(program) ? statSync(program).mtimeMs : "missing"}`;
 }
 
-/** Of all that a build reads. */
+/** The digest of all that a build reads. */
 function digestOfSources() {
   const hash = createHash("sha256");
   for (const path of ["src", "compile", "types", "package.json", "package-lock.json", "tsconfig.json"]) add(path);

@@ -13,7 +13,7 @@ export interface Edition {
   packageVersion: string;
   /** In seconds: the time of every file. Two builds of the same sources have the same. */
   epoch: number;
-  /** Of the sources; with `-dirty` behind it, they have been changed since. */
+  /** The sources' commit; with `-dirty` behind it, they have been changed since. */
   commit: string;
   isChanged: boolean;
   maintainer: string;

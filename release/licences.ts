@@ -13,7 +13,8 @@ export function licenceEntries(folder: string): File[] {
   return [{ path: `${folder}THIRD-PARTY.md`, text: thirdParties() }];
 }
 
-/** Of the program with all that is in it, as an SPDX expression. A choice is left out where one of its licences is there anyway. */
+/** The licence of the program with all that is in it, as an SPDX expression. A choice is left out when one of its licences
+ * is in the expression anyway. */
 export function programLicence(): string {
   const terms = runtimeParts().flatMap(({ licence }) => termsOf(licence));
   const single = new Set([manifest.license, ...terms.flatMap((term) => term.length === 1 ? term : []).sort()]);

@@ -18,7 +18,7 @@ import { compressed, type Entry, type Link } from "./files.ts";
 export const PROGRAM = "usr/lib/patchbay/patchbay";
 
 export interface PackagePlaces extends Places {
-  /** Of systemd. */
+  /** The directory of systemd's units. */
   units: string;
 }
 
@@ -103,7 +103,7 @@ export function unitEntries(
     .map(({ name, text }) => ({ path: `${units}${name}`, text }));
 }
 
-/** Of plugins relative within /usr, absolute from elsewhere, as Debian Policy 10.5 has it. */
+/** Links of plugins are relative within /usr, and absolute from elsewhere, as Debian Policy 10.5 has it. */
 export function linkEntries({ unitAliases }: LinksPackage, directory: string, { units }: PackagePlaces): Link[] {
   const leadsTo = directory.startsWith("usr/") ? relative(directory, PROGRAM) : `/${PROGRAM}`;
   return [

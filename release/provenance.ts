@@ -59,7 +59,7 @@ function debianSources(libraries: readonly CLibrary[]) {
   }));
 }
 
-/** Those that this machine has: what is not here has made nothing. */
+/** The tools that this machine has: a tool that is not here has made nothing. */
 function tools() {
   const compilers = Object.values(architectures).map(({ compiler }) => compiler);
   const names = [...new Set([...compilers, ...DEBIAN_TOOLS])].filter((name) => Bun.which(name) !== null);

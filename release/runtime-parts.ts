@@ -23,7 +23,7 @@ export interface Part {
 
 interface Row {
   name: string;
-  /** Its name in `process.versions`. Of others, Bun does not say the version. */
+  /** Its name in `process.versions`. Bun does not say the version of parts without one. */
   version?: string;
   licence: string;
   texts: string[];

@@ -4,7 +4,7 @@ export interface TarEntry {
   /** Without a slash at its begin. At most 99 bytes, which is enough for what we pack. */
   path: string;
   mode: number;
-  /** Of a file. A directory has none. */
+  /** A file's content. A directory has none. */
   bytes?: Uint8Array;
 }
 

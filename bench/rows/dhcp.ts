@@ -16,7 +16,7 @@ interface Holding {
   side: Side;
   socket: string;
   dataDir: string;
-  /** Of the service. */
+  /** The service's process. */
   pid: number;
   end(): void;
 }

@@ -20,12 +20,12 @@ export interface CLibrary {
   architecture: string;
   version: string;
   purl: string;
-  /** Of Debian's package. */
+  /** The digest of Debian's package. */
   sha256: string;
   files: TarEntry[];
 }
 
-/** Downloads it when it is not in `.cache`: whoever wants a newer one removes it there. */
+/** Downloads it when it is not in `.cache`. Remove it there to get a newer one. */
 export function cLibrary({ debian, libraries, loader }: Distributions): CLibrary {
   const unpacked = madeOnce(join(cache, debian), (unfinished) => download(debian, unfinished));
   const read = (path: string) => readFileSync(join(unpacked, path));

@@ -35,7 +35,7 @@ interface Contents {
 export interface Wanted {
   contents: readonly Contents[];
   version: string;
-  /** Of all files and of the image, in seconds since 1970. */
+  /** The time of all files and of the image, in seconds since 1970. */
   epoch: number;
   /** A directory. */
   out: string;
