@@ -1,6 +1,6 @@
 /**
- * `npm run check` passes: types, lint, format, generated files, structure. Of a tree with faults it names the files, and
- * says what to do.
+ * `npm run check` passes: types, lint, format, generated files, structure. In a tree with faults it names the files,
+ * and says what to do.
  */
 import { afterAll, expect, test } from "bun:test";
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";

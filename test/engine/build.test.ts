@@ -11,7 +11,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const FIRST = 0x140, SIZE = 60, BUILD = Buffer.from(Array.from({ length: 20 }, (_, index) => index + 1));
 
-/** Of each segment its type, and where it is in the file. The last one is behind the table. */
+/** Each segment has a type and a place in the file. The last one is behind the table. */
 function program(segments: [type: number, offset: number][], behind: [type: number, offset: number]): Buffer {
   const file = Buffer.alloc(0x3000);
   file.writeBigUInt64LE(BigInt(FIRST), 32);

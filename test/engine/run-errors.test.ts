@@ -1,4 +1,4 @@
-/** What errors become for whoever called, and what is said when an ADD of another program cannot be taken back. */
+/** What errors become for the caller, and what is said when an ADD of another program cannot be taken back. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { CniError } from "../../src/cni/error.ts";

@@ -23,7 +23,7 @@ import {
   taken,
 } from "./subjects.ts";
 
-/** What each call may really answer. Those that only the runtime makes for itself are not here. */
+/** What each call may really answer. Calls that only the runtime makes for itself are not here. */
 const failures: Record<string, string[]> = {
   open: ["EMFILE", "EACCES"],
   openat: ["EMFILE", "EACCES"],
@@ -58,7 +58,7 @@ const failures: Record<string, string[]> = {
   // Not clone3: the runtime makes threads with it, how many differs from run to run, and it aborts without them.
 };
 
-/** Those that ADD takes back by, and what then lasts: a full disk, no memory for sockets, for processes, for files. */
+/** Calls that ADD needs to take back, each with a failure that lasts: a full disk, no memory for sockets, processes, files. */
 const lasting: Record<string, string> = {
   write: "ENOSPC",
   sendto: "ENOBUFS",

@@ -55,7 +55,7 @@ interface Stage extends AsyncDisposable {
   keeper: Container;
   victim: Container;
   other: Container;
-  /** Of the keeper, who stays as it is. */
+  /** The keeper's addresses. It stays as it is. */
   keeperAddresses: readonly string[];
   /** What there is when nobody but the keeper is attached; a fresh machine has no keeper. */
   moment: Moment | undefined;

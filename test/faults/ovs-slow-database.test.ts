@@ -19,7 +19,7 @@ function slow({ proxy }: OvsAttachment): () => number {
   return () => proxy.heard.slice(first).filter(({ from }) => from === "plugin").length;
 }
 
-/** Of an ADD that fails there may be something to take back, for which it waits anew. */
+/** An ADD that fails may have something to take back, and waits anew for that. */
 const verbs = ["ADD", "CHECK", "DEL", "GC"] as const;
 
 test.concurrent.each(verbs)("%s ends while each answer comes just in time", async (verb) => {

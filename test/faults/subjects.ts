@@ -254,7 +254,7 @@ function portResult(container: Container) {
   return { ...bridgeResult(container), runtimeConfig: { portMappings } };
 }
 
-/** Of a bridge that the plugin does not look for. */
+/** The result of a bridge that the plugin does not look for. */
 function bridgeResult({ name, netnsPath }: Container) {
   const last = 2 + Number(name.slice(1));
   const interfaces = [{ name: "br0" }, { name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];

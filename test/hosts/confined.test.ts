@@ -1,4 +1,4 @@
-/** What the program says on a host that does not let it run, and what it does without: in the words of whoever called it. */
+/** What the program says on a host that does not let it run, and what it does without: in the words that its caller knows. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { confined, type Confinement, hasMdwe } from "../support/confined.ts";
@@ -140,7 +140,7 @@ test.each(["memfd_create", "pidfd_open"] as const)("without %s ADD, CHECK and DE
   }
 });
 
-// Of a filter the resident sees that it differs from the caller.
+// The resident sees that a filter makes the caller differ from itself.
 if (hasMdwe()) {
   test("a resident serves a caller that may not have such memory by the kernel", servedWithout);
 }

@@ -11,7 +11,7 @@ import { run } from "../vm/kernel.ts";
 import { makeFolders, unpackArchive, unpackPackages } from "../vm/unpacked-packages.ts";
 
 const cache = resolve(import.meta.dir, "../../.cache/hosts");
-/** Of this machine, whose sources of packages lead to the others. */
+/** This machine's release. Its sources of packages lead to the other releases. */
 const OWN_RELEASE = "bookworm";
 const KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg";
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { leaseOf, tagOf } from "../../src/ipam/store.ts";
 
 test.each([
-  // Of the authors of FNV-1a.
+  // The authors of FNV-1a give these values.
   ["", 0x811c9dc5],
   ["a", 0xe40c292c],
   ["foobar", 0xbf9cf968],

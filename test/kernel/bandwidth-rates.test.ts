@@ -12,7 +12,7 @@ const RATE_BITS = 48_000_000, BURST_BITS = 4_000_000;
 /** The machine's addresses: on the link to the container, and one behind. */
 const NEAR = { v4: "10.9.0.1", v6: "fd09::1" }, FAR = { v4: "172.16.5.1", v6: "fd05::1" };
 const FAR_SUBNETS = ["172.16.0.0/12", "fd05::/60"];
-/** Of each packet of 1,514 bytes, what TCP carries. */
+/** The share of a packet of 1,514 bytes that TCP carries. */
 const PAYLOAD = { v4: 1448 / 1514, v6: 1428 / 1514 };
 
 const cases = [

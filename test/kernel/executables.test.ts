@@ -18,7 +18,7 @@ const source = resolve(import.meta.dir, "../../src");
 const D = "/run/programs", ELSEWHERE = "/run/elsewhere", RAN = "/run/ran";
 
 interface Place {
-  /** Of the file in the directory. */
+  /** The name of the file in the directory. */
   name: string;
   /** Once, before the first. */
   prepare?(machine: Machine): Promise<unknown>;

@@ -96,7 +96,7 @@ function prevResultOf({ name, netnsPath }: Container) {
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
 }
 
-/** Those of the ways that are open in both families and all protocols; one that is so in some alone is told apart. */
+/** The ways that are open in both families and all protocols. A way that is open only in some says in which. */
 async function open({ servers: [server], containers }: Town, ways: readonly string[]): Promise<string[]> {
   const bySource = Map.groupBy(ways.map((way) => way.split(" ") as [string, string]), ([from]) => from);
   const found = await Promise.all([...bySource].map(async ([from, own]) => {

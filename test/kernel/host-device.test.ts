@@ -326,7 +326,7 @@ test("a device lent to who has the path since stays there", async () => {
   await machine.sh(`ip netns del c1; until ! ip link show far5; do sleep 0.01; done; ip netns add c1; ${plugIn}`);
   await net.add(container, as("second"));
   await net.del(container, { ...as("first"), env: noNetns });
-  // Of a container that another program attached there once, only the path tells.
+  // Only the path tells of a container that another program attached there once.
   await net.del(container, as("unrecorded"));
   expect(await linkOf(machine, "eth0", container)).toMatchObject({ address: MAC, flags: ["UP"] });
   await net.del(container, as("second"));

@@ -129,7 +129,7 @@ test("what ADD refuses in a configuration, ls refuses in the same words, and lin
     const texts = errors.map(({ key, message }: { key: string; message: string }) => `"${key}" ${message}`).join(
       "\n",
     );
-    // Of a value that is one of few, lint says which these are.
+    // lint lists the permitted values of a key that has few.
     const words = / must be one of .*got "none"/.exec(texts)?.[0] ?? message.replace(/^"(.*)": /, '$1" ');
     expect([message, texts]).toEqual([message, expect.stringContaining(words)]);
     expect([message, networks[index].problems.join("\n")]).toEqual([message, expect.stringContaining(message)]);

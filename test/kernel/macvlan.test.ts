@@ -130,7 +130,7 @@ macvlanTest("DEL leaves nothing, whatever became of everything", async () => {
   }
   expect(await leftSince(before, machine)).toEqual([]);
 
-  // Whoever does not name the namespace cannot reach a link in it. It goes with the namespace.
+  // A DEL that does not name the namespace cannot reach a link in it. The link goes with the namespace.
   for (const way of ["no CNI_NETNS", "the namespace is gone", "a plain file is in its place"]) {
     const victim = await machine.container();
     await net.add(victim);

@@ -21,7 +21,7 @@ test("the host neither answers nor forwards what the switch has", async () => {
   const [{ address: mac }] = JSON.parse(await machine.sh(`ip -j link show ${name}`));
   expect(await machine.sh(`ip -6 -br address show dev ${name}`)).toBe("");
   for (const address of ["10.99.0.1", "fd99::1"]) expect(await ping(machine, container, address)).toBe(false);
-  // Whoever guesses the address of the host's end gets no further.
+  // A container that guesses the MAC address of the host's end gets no further.
   await machine.sh(
     `ip neigh replace 10.99.0.1 lladdr ${mac} dev eth0; ip -6 neigh replace fd99::1 lladdr ${mac} dev eth0`,
     { in: container },
@@ -138,7 +138,7 @@ test("the host answers for nobody, also where it forwards and answers for others
   await machine.sh("ip route add 10.99.0.0/24 dev eth0", { in: container });
   expect(await ping(machine, behind, "10.99.0.1")).toBe(true);
   expect(await ping(machine, container, "10.99.0.50")).toBe(false);
-  // Whoever forwards later sets every link's own switch.
+  // Turning on forwarding later sets every link's own switch.
   await machine.sh("echo 0 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv4/ip_forward");
   expect(await ping(machine, container, "10.99.0.50")).toBe(false);
   await net.check(container);

@@ -140,7 +140,7 @@ test("a tunnel port's tag is the container's VLAN, and what is in another virtua
   expect(await ping(two.machine, peer, address)).toBe(true);
   expect(await ping(two.machine, stranger, address)).toBe(false);
   expect(await ping(one.machine, near, address)).toBe(false);
-  // Those two are in one network, so it was not the tunnel that was broken.
+  // `stranger` and `near` are in one network, so it was not the tunnel that was broken.
   expect(await ping(two.machine, stranger, nearest)).toBe(true);
   await net.check(server);
 });

@@ -105,7 +105,7 @@ test("iptables: the chains that all share are what is left after DEL, as by the 
   const net = portmap(machine, { backend: "iptables" }), reference = portmap(other, {}, GO_PLUGINS);
   await net.add(ours, mappings);
   await reference.add(theirs, mappings);
-  // Those keep ::1, and 127.0.0.0/8 but 127.0.0.1, for the host.
+  // The rules that are left out keep ::1, and 127.0.0.0/8 but 127.0.0.1, for the host.
   const alike = (await saved(machine)).replace(/^-A CNI-DN-.* -d (127\.0\.0\.(1\/32|0\/8)|::1\/128) .*\n/gm, "");
   expect(alike).toBe(await saved(other));
   const there = await ruleset(machine);

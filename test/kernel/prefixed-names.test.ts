@@ -14,7 +14,7 @@ import { statusOf } from "../support/resident-status.ts";
 import { openResident, untilServed } from "../support/served.ts";
 import { scriptPlugins } from "../support/script-plugins.ts";
 
-// Those machines that need one start it themselves.
+// The machines that need a resident start it themselves.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const bin = mkdtempSync(`${tmpdir()}/prefixed-`);

@@ -10,7 +10,7 @@ import { type Network, network } from "../support/network.ts";
 import { statusOf } from "../support/resident-status.ts";
 import { openResident, untilServed } from "../support/served.ts";
 
-// Those machines that need one start it themselves.
+// The machines that need a resident start it themselves.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const portTo = (hostPort: number) => [{ hostPort, containerPort: 80, protocol: "tcp" }];

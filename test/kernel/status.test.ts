@@ -50,7 +50,7 @@ const features: Record<string, Feature> = {
   vrf: "VRF links",
 };
 
-// Those of dhcp and ovs depend on a service: test/services/dhcp/plugin/given-back.test.ts, test/kernel/ovs.test.ts.
+// STATUS of dhcp and ovs depends on a service: test/services/dhcp/plugin/given-back.test.ts, test/kernel/ovs.test.ts.
 for (const type of pluginNames.filter((name) => !["dhcp", "ovs"].includes(name))) {
   test.skipIf(lacks(features[type]))(`${type}: nothing that only ADD gets is missed`, async () => {
     await using machine = await openHost();

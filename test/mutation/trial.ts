@@ -145,7 +145,7 @@ function pattern(name: string): string {
 /** A directory with the checkout, in which it builds. */
 export interface Copy {
   directory: string;
-  /** Of the program that the unchanged sources make. */
+  /** The digest of the program that the unchanged sources make. */
   digest: string;
 }
 

@@ -112,7 +112,7 @@ test.each(named)("%s: a boot between ADD and CHECK", async (_, engine) => {
   expect(await leftSince(node.moment, machine, /^[+-] host address \S+ linklocal\(/)).toEqual([]);
 });
 
-/** Those of each container. */
+/** The addresses of each container. */
 function addressesIn(results: readonly Attached[], { ifNames }: EngineInGo): string[][] {
   return results.map(({ Interfaces }) => ifNames.flatMap((name) => Interfaces[name]!.IPConfigs!.map(({ IP }) => IP)));
 }

@@ -98,7 +98,7 @@ function steadyLines(text: string): string[] {
     .filter((line) => !line.includes("fe80::")).sort();
 }
 
-/** Of links and containers. */
+/** Without the numbers of links and containers. */
 function withoutNumbers(text: string): string {
   return text.replace(/^[0-9]+: /gm, "").replace(/@if[0-9]+|@[a-z]+/g, "").replace(
     /link-netnsid \S+|qlen [0-9]+/g,

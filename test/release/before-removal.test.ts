@@ -7,7 +7,7 @@ import { PROGRAM, script } from "../../release/packages.ts";
 
 const REFUSES = 3, FAILS = 127, ALLOWS = 0;
 
-/** Of a directory of plugins. */
+/** A directory of plugins. */
 interface Place {
   answers: number;
   /** Links in it lead to the program. */

@@ -143,7 +143,7 @@ test(
     await using machine = await openMachine();
     await ownPackages(machine);
     const units = "/lib/systemd/system";
-    // Those of this host's own packages are nothing for a machine.
+    // The units of this host's own packages are nothing for a machine.
     await machine.sh(`mount -t tmpfs tmpfs ${units}`);
     await using systemd = await Systemd.start(machine, [units]);
     const { inside } = systemd;

@@ -174,7 +174,7 @@ test.skipIf(cannotRun)("serve, as process 1, ends its calls and itself at SIGTER
 });
 
 describe.skipIf(cannotRun)("serve --host", () => {
-  /** Of a process namespace whose process 1 is in the machine: the host that a container sees. */
+  /** A process namespace whose process 1 is in the machine: the host that a container sees. */
   let host: Stage;
   beforeAll(async () => {
     if (!cannotRun) host = await openStage(room.machine);

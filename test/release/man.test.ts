@@ -140,7 +140,7 @@ describe("the lists of docs/commands.md, which the overview repeats", () => {
     sectionOfCommands(heading).rows.flatMap(([names]) => names.replaceAll("`", "").split(", "));
 
   test("have every variable that the program reads for people", () => {
-    // Of the protocol, of systemd, of the shell, and of our own tests.
+    // Variables of the protocol, of systemd, of the shell, and of our own tests.
     const others = ["CNI_COMMAND", "PATH", "PATCHBAY_NETLINK"];
     const ofSystemd = ["LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET"];
     const { after } = sectionOfCommands("Environment variables");

@@ -1,4 +1,4 @@
-/** `npm run release`, as whoever releases calls it: the same commit gives the same bytes, and all that is said of them holds. */
+/** `npm run release`, as a maintainer calls it: the same commit gives the same bytes, and all that is said of them holds. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -17,7 +17,7 @@ export type Stores = ReadonlyMap<string, StoredFile>;
 
 /** Ledgers, results, leases, the journal, what tuning and flannel keep, and netavark's files. */
 const ROOTS = ["/run/patchbay", "/run/cni", "/var/lib/cni", "/run/networks"];
-/** Of processes that run, and the locks of a moment. */
+/** Files of running processes, and locks. */
 const PASSING = String.raw`-name '*.sock' -o -name 'serve~*' -o -name '*.pid' -o -name '*.lock'`;
 
 export const folderOf = (version: string): string => resolve(import.meta.dir, `stores-of-${version}`);

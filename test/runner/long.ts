@@ -159,7 +159,7 @@ export function runOf(name: string): { file: string; flags: string[]; env: Recor
   return { file, flags: named === undefined ? [] : ["-t", named], env: { PATCHBAY_TEST_RESIDENT: "1" } };
 }
 
-/** Those that a person asked for by this name; a PATH alone means the plain runs. */
+/** The runs that a person asked for by this name; a PATH alone means the plain runs. */
 export function matchingNamed(filters: readonly string[]): string[] {
   const wanted = filters.filter((one) => [RESIDENT, REST].some((suffix) => one.includes(suffix.trim())));
   return namedRuns.filter((name) => wanted.some((part) => name.includes(part)));

@@ -27,7 +27,7 @@ interface Options {
   filters: string[];
   /** Source files. */
   changed: string[];
-  /** Of `bun test`. */
+  /** Flags of `bun test`. */
   flags: string[];
 }
 

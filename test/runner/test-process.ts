@@ -11,7 +11,7 @@ export interface Counts {
 export interface FileResult extends Counts {
   file: string;
   seconds: number;
-  /** Of the process and all that it started and waited for; the kernel's own work is not in it. */
+  /** The time of the process and all that it started and waited for, without the kernel's own work. */
   processorSeconds: number;
   output: string;
   /** By name, as far as the process wrote a report. */

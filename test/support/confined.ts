@@ -79,7 +79,7 @@ function confine(
   throw new Error(`cannot run ${words.length > 0 ? command[0] : ""} confined`);
 }
 
-/** Of a system call, when its third argument has all of these bits. */
+/** A filter that refuses a system call when its third argument has all of these bits. */
 function refusing(number: number, errno: number, bits = 0): Uint8Array {
   // linux/filter.h, linux/seccomp.h: the number is at 0, the third argument at 32.
   const jumps = bits === 0 ? [] : [

@@ -1,7 +1,7 @@
 /**
  * The program behind firewalld.ts, run inside a machine: a service on its message bus under firewalld's name. It stores
  * the sources of zones, and has one property. Prints "ready" when it has the name. Its arguments are a file that has all
- * sources, before whoever changed them has the answer, and the property's value.
+ * sources, before the caller that changed them has the answer, and the property's value.
  */
 import { writeFileSync } from "node:fs";
 import { connect } from "node:net";

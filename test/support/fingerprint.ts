@@ -65,7 +65,7 @@ function addNamespace(hash: Hash): void {
   for (const path of sysctls) hash.update(valueOf(path));
 }
 
-/** Those of each link are in the dump of links. */
+/** The switches of each link are in the dump of links. */
 const sysctls = [
   "ipv4/ip_forward",
   ...["ipv4/conf/all", "ipv4/conf/default", "ipv6/conf/all", "ipv6/conf/default"].flatMap((directory) =>

@@ -31,9 +31,9 @@ export interface Fates {
   toLoopback6: Fate;
   fromLoopback: Fate;
   fromHost: Fate;
-  /** Layer 2 is not kept apart: whoever shares a bridge can claim the other's address. */
+  /** Layer 2 is not kept apart: a container can claim the address of another one on its bridge. */
   fromStranger: Fate;
-  /** Whoever asks on the network may be answered by any container of it; the host does not ask. */
+  /** Any container of a network may answer a client on it. The host is no client. */
   dhcpAnswer: Fate;
 }
 
@@ -53,7 +53,7 @@ export const NOTHING_BELIEVED: Fates = {
 
 export interface HostileNetwork {
   bad: Container;
-  /** Of the host, as the container sees it: "" where it sees none. */
+  /** The host's link as the container sees it: "" where it sees none. */
   link: string;
   address: string;
   gateway: string;
@@ -72,7 +72,7 @@ export const reached = {
   fromHost: [expect.any(String), expect.any(String)] as unknown[],
 };
 
-/** Of a network with published ports: a neighbour's 8080, and 8081 for 127.0.0.1. */
+/** Connections to a network with published ports: a neighbour's 8080, and 8081 for 127.0.0.1. */
 export async function connections(machine: Machine, { bad, gateway }: HostileNetwork): Promise<typeof reached> {
   const good = machine.containers.find(({ name }) => name === "good")!;
   await using server = await serve(machine, good, "tcp", 80);

@@ -13,7 +13,7 @@ import { difference, settled, snapshot } from "./snapshot.ts";
 export interface Moment {
   machine: Machine;
   lines: readonly string[];
-  /** Those of the machine's services. */
+  /** What the machine's services hold. */
   held: readonly string[];
   /** Undefined where it does not tell, or changed during the look. */
   fingerprint: string | undefined;

@@ -8,7 +8,7 @@ import type { Answer } from "./plugins.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 
-/** Of a network of host-local's that nobody is attached to. */
+/** Files of host-local that stay when nobody is attached to a network. */
 export const STAYS = /file \/var\/lib\/cni\/networks\/[^/]+\/(last_reserved_ip|lock|\.patchbay)/;
 
 export interface OvsAttachment extends AsyncDisposable {

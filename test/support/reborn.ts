@@ -40,7 +40,7 @@ export async function openStage(machine: Machine): Promise<Stage> {
     run: (command) => machine.run([...enter, ...command]),
     pidOf: async (started) => (await untilTrue(() => childrenOf(started.pid), ({ length }) => length > 0))[0]!,
     async handOver(begin, goOn, as = []) {
-      // Threads and children take numbers. So whoever goes on starts none before the number is another's.
+      // Threads and children take numbers. So the process that goes on starts none before the number is another's.
       const program = `
         ${begin}
         const wait = ["-c", 'read word </run/born; exec "$@"', "sh", process.execPath, "-e", ${JSON.stringify(goOn)}];

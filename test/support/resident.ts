@@ -48,7 +48,7 @@ export interface Slot {
   calls: number;
 }
 
-/** Those of another resident do not count, whose board may still be there. */
+/** Workers of another resident do not count; its board may still be there. */
 export function readyWorkersOf(resident: number): number {
   const children = childrenOf(resident);
   return slotsOf(resident).filter(({ process }) => children.includes(process)).length;

@@ -2,7 +2,7 @@
  * Enough of SCTP to show that its packets get through (RFC 9260): an INIT, and an INIT ACK whose cookie is a text. Uses
  * raw sockets (raw(7)), so the kernel need not support the protocol.
  *
- * Connection tracking takes only packets whose checksum and tag are right, and so does whoever receives them here.
+ * Connection tracking takes only packets whose checksum and tag are right, and so does the receiver here.
  */
 import { protocolNumbers } from "../../src/interop/iptables/rule.ts";
 import { check, fromUtf8, libc, utf8 } from "../../src/ffi/libc.ts";
@@ -18,7 +18,7 @@ interface Packet {
   destination: number;
   verificationTag: number;
   chunk: typeof INIT | typeof INIT_ACK;
-  /** Of who sends it: what the other must send back. */
+  /** The sender's tag, which the other must send back. */
   tag: number;
   cookie?: string;
 }
@@ -64,7 +64,7 @@ function openRaw(family: 4 | 6, received: (packet: Packet, from: string) => void
       addressSize[0] = address.length;
       const length = Number(libc.recvfrom(fd, bytes, bytes.length, MSG_DONTWAIT, address, addressSize));
       if (length < 0) return;
-      // Of version 4 one gets the header too.
+      // Packets of IPv4 come with their header.
       const packet = decode(bytes.subarray(family === 4 ? (bytes[0]! & 15) * 4 : 0, length));
       if (packet !== undefined) received(packet, formatAddress(address.subarray(at, at + size)));
     }

@@ -14,7 +14,7 @@ export interface Told {
   result: Result;
 }
 
-/** Of a container whose namespace is gone: whoever looks at the host fails. */
+/** The host for a container whose namespace is gone: a plugin that looks at it fails. */
 const nowhere = { container: undefined } as unknown as Host;
 
 function read(type: string, written: Record<string, unknown>): [PluginDefinition<PluginConfig>, PluginConfig] {

@@ -30,7 +30,7 @@ export interface Ways {
   good: Container;
   /** The bridge that `bad` is on. */
   link: string;
-  /** Of `good`, one of each family. */
+  /** The addresses of `good`, one of each family. */
   goodAddresses: readonly [string, string];
   /** More places that the host translates to `good`'s port 80. */
   published?: readonly (readonly [address: string, port: number])[];
@@ -62,7 +62,7 @@ export async function arriving(machine: Machine, ways: Ways, isAwaited = false):
   await count(machine, "good", countersOf(counted));
   await count(machine, "world", countersOf(counted));
   await count(machine, "bad", countersOf({ fromGood: ["udp", ROUTED], fromWorld: ["udp", FROM_WORLD] }));
-  // Whoever has no neighbour's MAC address yet keeps packets back.
+  // A sender that does not know a neighbour's MAC address yet keeps packets back.
   await reach(machine, undefined, [...OWN, ...WORLD, ...goodAddresses]);
   await using server = await serve(machine, good, "tcp", 80);
   const targets = [...goodAddresses, ...WORLD];

@@ -1,4 +1,4 @@
-/** The kernel tells of changes to links, addresses and rules whoever has asked for them, and nobody else. */
+/** A socket hears of changes of links, addresses and rules when it has asked for them, and other sockets do not. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { openMachine } from "../../support/machine.ts";

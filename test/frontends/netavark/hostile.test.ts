@@ -9,7 +9,7 @@ import fc from "fast-check";
 
 type Path = (string | number)[];
 
-/** Of everything in the document. */
+/** The paths of everything in the document. */
 function pathsIn(value: unknown, at: Path = []): Path[] {
   if (typeof value !== "object" || value === null) return [at];
   return [

@@ -24,7 +24,7 @@ const REMOVED = /^- file \/run\/net\.d\//;
 
 interface Kind {
   name: string;
-  /** Of the conflist. */
+  /** The conflist's name. */
   list: string;
   wanted: Wanted;
 }

@@ -96,7 +96,7 @@ test.each(receivers)("%s closes all descriptors that it does not want", async (_
     const sending = machine.start(command), most = before + 20 * texts.length * ofConnection;
     await sending.stdout.getReader().read();
     await settle();
-    // Three times twelve descriptors came on each connection. Those of the last call are closed after its answer.
+    // Three times twelve descriptors came on each connection. The last call's are closed after its answer.
     await untilTrue(open, (count) => count <= most);
     sending.stdin.end();
     expect([await sending.exited, await sending.stderr.text()]).toEqual([0, ""]);

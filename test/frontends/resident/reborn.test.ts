@@ -91,7 +91,7 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
     }]);
   }
 
-  // Whoever goes on may be too late, too: then the worker has asked, and heard nothing.
+  // A caller that goes on may be too late, too: then the worker has asked, and heard nothing.
   let answers = asked;
   for (let attempt = 0; attempt < 20 && answers.length === asked.length; attempt++) {
     await stage.run(["rm", "-f", ANSWERS]);

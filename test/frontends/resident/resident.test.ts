@@ -112,7 +112,7 @@ test("the same answers as without, and nothing is left", async () => {
   await using resident = await openResident(machine);
   await untilServed(machine);
   for (let count = 0; count < 20; count++) expect(await roundOf()).toEqual(alone);
-  // Each call forgets the children of earlier ones. Of calls at the same time, each worker gets one.
+  // Each call forgets the children of earlier ones. When several calls come at the same time, each worker gets one.
   await untilTrue(
     () => Promise.all(Array.from({ length: 8 }, () => traceOf(machine))),
     () => resident.workers().every((pid) => childrenOf(pid).length === 0),

@@ -140,7 +140,7 @@ test("an error is thrown with its name and its text", async () => {
 });
 
 const LIMIT = 16 * 1024 * 1024;
-/** Of a message with a list of fields that is eight bytes long. */
+/** The beginning of a message whose list of fields is eight bytes long. */
 const beginning = (bytes: number) => `l\x02\0\x01${u32(bytes - 24)}${u32(9)}${u32(8)}`;
 
 test.each([

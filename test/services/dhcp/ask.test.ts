@@ -1,4 +1,7 @@
-/** What the plugin makes of whoever listens where the service should. The other side is a process that says what it is told. */
+/**
+ * What the plugin makes of another process that listens where the service should. The other side is a process that says
+ * what it is told.
+ */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

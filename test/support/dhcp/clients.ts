@@ -77,7 +77,7 @@ export async function dhclient6(segment: Segment, container: Container): Promise
     address: (await found())!,
     async release() {
       await running.stop();
-      // It would end the process of that number, whoever has it now.
+      // It would end the process that has this number now.
       rmSync(pid, { force: true });
       const releasing = start("-r");
       await untilTrue(() => releasing.hasEnded, Boolean);

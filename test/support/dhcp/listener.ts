@@ -31,7 +31,7 @@ const program = `
 `;
 
 export interface Visit {
-  /** "" when whoever connected has said nothing. */
+  /** "" when the client that connected has said nothing. */
   text: string;
   descriptors: number;
 }

@@ -46,7 +46,7 @@ export interface Script {
   leaseSeconds?: number;
   /** In all answers but NAKs. Usual are 1, 3 and 51. */
   options?: Options;
-  /** Rules by what is asked. Of a list, the first rule is for the first such message since the script was told, and so on; the
+  /** Rules by what is asked. In a list, the first rule is for the first such message since the script was told, and so on; the
    * last is also for all that follow. */
   rules?: Partial<Record<Asked | "any", Rule | readonly Rule[]>>;
   /** For clients that say these host names, in place of the rules. */

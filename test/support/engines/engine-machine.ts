@@ -184,7 +184,7 @@ export class EngineMachine implements AsyncDisposable {
   }
 
   async #endOtherGroups(): Promise<void> {
-    // Whoever made a group may be about to remove it.
+    // The engine that made a group may be about to remove it.
     await this.machine.sh(`
       for group in ${[...this.#otherGroups].join(" ")}; do
         cd /sys/fs/cgroup

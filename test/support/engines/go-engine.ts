@@ -47,7 +47,7 @@ function program(): string {
 export interface Settings {
   library?: "go-cni" | "libcni";
   plugins: readonly string[];
-  /** Of interfaces in containers. */
+  /** What the names of interfaces in containers begin with. */
   prefix?: string;
   /** How many networks there must be. */
   leastNetworks?: number;

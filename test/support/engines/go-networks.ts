@@ -10,7 +10,7 @@ export interface EngineInGo {
   leastNetworks?: number;
   /** Names of plugins in their directory, when they are not the plugins' own. */
   prefix?: string;
-  /** Of the container's interfaces that have an address. */
+  /** The names of the container's interfaces that have an address. */
   ifNames: readonly string[];
   /** Where host-local has the leases. */
   leases: readonly string[];

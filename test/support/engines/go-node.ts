@@ -104,7 +104,7 @@ export class GoNode implements AsyncDisposable {
     return made;
   }
 
-  /** Those that there are now. */
+  /** The containers that there are now. */
   get running(): Container[] {
     return [...this.#numbers.keys()];
   }

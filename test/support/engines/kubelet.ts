@@ -73,7 +73,7 @@ export class Kubelet {
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     this.#process!.kill(signal);
     await this.#process!.exited;
-    // Of a pod that was just starting, nobody else is told.
+    // Nobody else is told of a pod that was just starting.
     const begun = await this.room.machine.sh(
       `ls ${ENGINE}/run/io.containerd.runtime.v2.task/k8s.io 2>/dev/null || true`,
     );

@@ -27,7 +27,7 @@ type Said = Partial<Omit<NetavarkConf, "network" | "network_options">> & {
   attachment?: Partial<NetavarkConf["network_options"]>;
 };
 
-/** Of a container with the addresses 10.8.0.9 and fd08::9. */
+/** The configuration of a container with the addresses 10.8.0.9 and fd08::9. */
 export function driverConf({ network, options, attachment, ...more }: Said = {}) {
   return {
     network: driverNetwork({ ...options && { options }, ...network }),

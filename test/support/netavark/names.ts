@@ -15,7 +15,7 @@ export const AARDVARK = `${HELPERS}/aardvark-dns`;
 /** podman's directory, and the one of aardvark-dns in it. */
 export const ND = "/run/networks", DIRECTORY = `${ND}/aardvark-dns`;
 
-/** Of a container with one address in one network; `network` has more of the network. */
+/** The names of a container with one address in one network; `network` has more of the network. */
 export function names(
   containerId: string,
   address: string,

@@ -25,7 +25,7 @@ const HOST: Addresses = { 4: "192.0.2.1", 6: "2001:db8::1" };
 const OUT: Addresses = { 4: "192.0.2.2", 6: "2001:db8::2" };
 const LOOPBACK: Addresses = { 4: "127.0.0.1", 6: "::1" };
 /**
- * Before the protocol, in hex: nothing, and tags of VLAN 0, which whoever receives them takes off. The rules may be asked
+ * Before the protocol, in hex: nothing, and tags of VLAN 0, which a receiver takes off. The rules may be asked
  * about other frames than theirs.
  */
 const TAGS = ["", "81000000", "88a80000", "8100000081000000"];

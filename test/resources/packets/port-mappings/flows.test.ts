@@ -13,7 +13,7 @@ const many = [60, 61, 62, 63].map((hostPort) => port(hostPort));
 const ELSEWHERE = ["198.51.100.7 53", "198.51.100.7 54", "2001:db8::7 53", "2001:db8::7 54"];
 const ALL = ["127.0.0.1 53", "127.0.0.1 54", "127.0.0.2 53", "127.0.0.2 54", "::1 53", "::1 54", ...ELSEWHERE];
 const without = (...gone: string[]) => ALL.filter((flow) => !gone.includes(flow));
-/** Of 127.0.0.0/8, mappings of all addresses take one. */
+/** A mapping of all addresses takes one address of 127.0.0.0/8. */
 const OF_53 = ["127.0.0.1 53", "::1 53"];
 
 const cases: [mappings: PortMapping[], of: "everybody" | "container", left: string[]][] = [

@@ -100,7 +100,7 @@ test("the descriptor that comes with a request is the service's; others are clos
   leave(fd);
   expect(openFiles()).toBe(before + 1);
   closeSync(netns);
-  // Of one that has asked nothing when it goes, it is closed.
+  // The descriptor of a client that goes without having asked is closed.
   const other = connect();
   turn();
   say(other, line.slice(0, 5), [file]);

@@ -77,7 +77,7 @@ test("who gives back again is among the newest", () => {
     address,
     address,
   ]);
-  // Of a longer list the last thousand are read.
+  // Only the last thousand lines of a longer list are read.
   const line = journal.releasedAddresses().split("\n")[0]!, filled = `${line}\n${`x\n`.repeat(1000)}`;
   expect(
     [filled.slice(0, -2), filled].map((text) => new ReleasedAddresses(journalOf(text)).of(owner("c2"), undefined)),

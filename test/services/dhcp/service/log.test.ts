@@ -1,4 +1,4 @@
-/** What the service says: no more than somebody can read, whoever causes it. */
+/** What the service says: no more than somebody can read, also when others cause it. */
 import { expect, spyOn, test } from "bun:test";
 import * as trace from "../../../../src/contract/trace.ts";
 import * as clock from "../../../../src/ffi/clock.ts";
@@ -43,7 +43,7 @@ test("a subject is said again after a minute, and the oldest make room for other
     expect(saidAt(59.9, "a")).toEqual([]);
     expect(traced.splice(0).at(-1)).toBe('about a {"at":59.9}');
     expect(saidAt(60, "a", "a")).toEqual(["about a"]);
-    // Of a thousand subjects of this minute none makes room.
+    // A thousand subjects of this minute make no room.
     const others = Array.from({ length: 998 }, (_, number) => `subject ${number}`);
     expect(saidAt(61, ...others).length).toBe(998);
     expect(saidAt(61, "one more", "a", "b")).toEqual(["about one more"]);
