@@ -32,7 +32,7 @@ export interface ServeOptions {
 const LOOK_MS = 5000;
 /** The pause after a failed attempt to listen, and between two looks while workers end. */
 const AGAIN_MS = 1000;
-/** A pause for whoever removes the socket, and may be about to remove its directory. */
+/** A pause for a process that removes the socket, and may be about to remove its directory. */
 const COURTESY_MS = 20;
 
 /** Without `--workers`: fewer than processors where these are many, because one worker serves some 300 calls a second. */

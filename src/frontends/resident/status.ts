@@ -38,7 +38,7 @@ function reportWithoutNote(): StatusReport {
   return "text" in status ? status : reportOf(status, whyAloneHere());
 }
 
-/** Of what the caller brings along: the launcher looks at the variable, and a worker enters the directory. */
+/** What the caller brings along decides, too: the launcher looks at the variable, and a worker enters the directory. */
 function whyAloneHere(): string | undefined {
   if (variable(SETTING) === "off") return `${SETTING} is off here`;
   const directory = process.cwd();

@@ -50,7 +50,7 @@ export class Workers {
     return this.demand.mayGrow ? [this.queuePipe[0]] : [];
   }
 
-  /** From now on workers accept from this socket. Those that accept from another one end. */
+  /** From now on workers accept from this socket. Workers that accept from another socket end. */
   serve(listening: number): void {
     const board = Board.open();
     for (const worker of this.all.values()) this.collect(worker);
