@@ -103,13 +103,13 @@ interface BesideCalls<Spec> {
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
-  /** What of it other plugins of the plugin's name leave, for whoever goes back to them. */
+  /** What of it other plugins of the plugin's name leave: users who go back to those plugins need to know. */
   readonly leftByOthers?: string;
   /** What they leave of it changes nothing for anybody, and goes with the boot. */
   readonly isHarmlessWhenLeft?: true;
 }
 
-/** How a network goes. */
+/** How a network is removed. */
 export interface Retirement {
   readonly network: string;
   /** Nothing is changed, and the list is what would be removed. */
