@@ -59,7 +59,7 @@ export function programsAt(ports: readonly { hostPort: number; protocol: string;
   return rivals().hostListeners(claims);
 }
 
-/** Of the ADD that was just made. */
+/** Which ports of the ADD that was just made have no effect. */
 export function whatIsIdle(owner: Owner, pluginPath: string): string[] {
   return ofLastAdds(owner, pluginPath, idleLines).flatMap(({ lines }) => lines);
 }

@@ -1,7 +1,7 @@
 /** Who has a port of the host that a container asks for. */
 import type { PortClaim } from "../../contract/host-ports.ts";
 
-/** Another container that has the port, at the address of the claim or at all; where the claim is for all, also at one. */
+/** Another container that has the port at an address of the claim. One of the two may have it at all addresses. */
 export interface PortHolder {
   claim: PortClaim;
   whose: string;

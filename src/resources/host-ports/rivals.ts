@@ -2,7 +2,7 @@
  * Who else has a port of the host: in the tables of iptables, in our own table, in podman's. Our table gives a port to one
  * owner, and refuses others. iptables takes what it is asked for, and no table knows the others.
  *
- * Of the chains for NAT at a hook, the one with the lower priority comes first: iptables' and podman's have -100, ours has
+ * The kernel asks a hook's chains for NAT in the order of their priorities: iptables' and podman's have -100, ours has
  * -99. The first chain that translates a connection decides. Which of two with the same priority comes first depends on
  * when each was made.
  */
@@ -24,9 +24,9 @@ import { holdersInNetavarksTable } from "./in-netavarks-table.ts";
 
 /** One line for each port that has no effect. */
 export interface IdlePorts {
-  /** Of the claimant. */
+  /** The claimant's ports. */
   here: string[];
-  /** Of others, because of the claimant. */
+  /** Ports of others, because of the claimant. */
   elsewhere: string[];
 }
 
