@@ -4,6 +4,7 @@
 import { basename, dirname, resolve } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
+import { comments } from "./structure/comments.ts";
 import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
 import { folderCircles } from "./structure/folders.ts";
 import { circles, hotPath, importDirections, unusedRules } from "./structure/imports.ts";
@@ -34,9 +35,9 @@ function pluginTable(root: string, table: readonly string[]): string[] {
 /** The findings for the tree at `root`, whose table of plugins has these names. */
 export function findings(root: string, table: readonly string[]): string[] {
   const sources = filesBelow(root, "src").map((path) => readSource(root, path));
-  const everywhere = ["src", "compile", "bench", "demo", "release", "test"].flatMap((folder) =>
-    filesBelow(root, folder)
-  );
+  const folders = ["src", "compile", "bench", "demo", "release", "test"];
+  const everywhere = folders.flatMap((folder) => filesBelow(root, folder));
+  const commented = folders.flatMap((folder) => filesBelow(root, folder, /\.(?:ts|mts|mjs|c|h)$/));
   return [
     ...importDirections(sources),
     ...circles(sources),
@@ -51,6 +52,7 @@ export function findings(root: string, table: readonly string[]): string[] {
     ...pluginTable(root, table),
     ...namesAndLengths(root, everywhere),
     ...testHeads(root, everywhere),
+    ...comments(root, commented),
     ...machineTexts(root),
   ];
 }

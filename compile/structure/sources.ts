@@ -38,9 +38,9 @@ export function readSource(root: string, path: string): Source {
   };
 }
 
-export function filesBelow(root: string, folder: string): string[] {
+export function filesBelow(root: string, folder: string, ending = /\.ts$/): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .filter((entry) => entry.isFile() && ending.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort();
 }

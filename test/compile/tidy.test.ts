@@ -36,6 +36,12 @@ test("findings() has nothing to say of a sound tree", () => {
   expect(foundWith({})).toEqual([]);
 });
 
+test("findings() lets a sentence go on in a line that begins with such a word", () => {
+  const text =
+    "// The addresses,\n// Of ours.\n/*\n * The links\n * Those are.\n */\nexport const a = `\n// Offset`;\n";
+  expect(foundWith({ "src/net/a.ts": text })).toEqual([]);
+});
+
 test("a permission that nobody needs is found", () => {
   const none = unusedRules([]), source = { path: "src/main.ts", imports: ["src/ffi/libc.ts"] } as Source;
   expect(none).toContain("compile/structure/rooms.ts: main.ts does not import ffi");
@@ -143,6 +149,24 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "test/a.test.ts",
     "/** */\nexport {};",
     "test/a.test.ts: does not say at its head",
+  ],
+  [
+    "a comment that begins with no subject",
+    "compile/a.mjs",
+    "/* Of a link. */\nexport {};",
+    'compile/a.mjs:1: a sentence begins with "Of"',
+  ],
+  [
+    "a later sentence of a comment that begins with no subject",
+    "src/native/a.c",
+    "int a;\t// A link.\nint b;\t/* The end. Those of bridges. */",
+    'src/native/a.c:2: a sentence begins with "Those"',
+  ],
+  [
+    "a sentence without a subject in a line of its own",
+    "test/a.ts",
+    "/**\n * A link (see `b`).\n * Whoever has it.\n */",
+    'test/a.ts:3: a sentence begins with "Whoever"',
   ],
   ["a plugin that is not in the table", "src/plugins/meta/y/y.ts", "export {};", "table.ts: lacks y"],
   ["a path of one machine", "docs/a.md", `see ${["", "home", "me", "notes"].join("/")}`, "docs/a.md:1: names a path"],
