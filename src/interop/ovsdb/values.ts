@@ -9,8 +9,8 @@ export function isRow(value: unknown): value is OvsdbRow {
 export const uuid = (text: string) => ["uuid", text] as const;
 /** The row that an insert of the same transaction makes. */
 export const newRow = (name: string) => ["named-uuid", name] as const;
-export const set = (items: readonly unknown[]) => ["set", items] as const;
-export const map = (entries: Readonly<Record<string, string>>) => ["map", Object.entries(entries)] as const;
+export const ovsdbSet = (items: readonly unknown[]) => ["set", items] as const;
+export const ovsdbMap = (entries: Readonly<Record<string, string>>) => ["map", Object.entries(entries)] as const;
 
 /** A set of one is written without its braces. */
 export function itemsOf(value: unknown): readonly unknown[] {
@@ -23,7 +23,7 @@ export function numbersOf(value: unknown): number[] {
 }
 
 /** The text, or the only one of a set. */
-export function textOf(value: unknown): string {
+export function textIn(value: unknown): string {
   const [item] = itemsOf(value);
   return typeof item === "string" ? item : "";
 }

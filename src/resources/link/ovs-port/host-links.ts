@@ -11,7 +11,7 @@ import { AF_INET6 } from "../../../ffi/socket/socket.ts";
 import { vlanLinksUpon } from "../../../ffi/vlan-links.ts";
 import { warn } from "../../../process/warn.ts";
 import type { OperationResult, OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
-import { map, numbersOf, type OvsdbRow, textOf, uuidsOf } from "../../../interop/ovsdb/values.ts";
+import { numbersOf, ovsdbMap, type OvsdbRow, textIn, uuidsOf } from "../../../interop/ovsdb/values.ts";
 import { accepted, advertisements, redirects, refuse } from "../shared/refusals.ts";
 import { OURS, OVS_CNI } from "./owned-ports.ts";
 import type { OvsPortSpec } from "./spec.ts";
@@ -24,7 +24,7 @@ type Membership = Pick<OvsPortSpec, "bridge" | "vlans">;
 
 /** For a transaction, whose results `hostLinksIn` reads. Ports of containers, of which there may be thousands, are left out. */
 export function selectHostPorts({ bridge }: Membership): OvsdbRow[] {
-  const others = [OURS, OVS_CNI].map((ids) => ["external_ids", "excludes", map(ids)]);
+  const others = [OURS, OVS_CNI].map((ids) => ["external_ids", "excludes", ovsdbMap(ids)]);
   return [
     { op: "select", table: "Bridge", where: [["name", "==", bridge]], columns: ["ports"] },
     { op: "select", table: "Interface", where: [["type", "==", "internal"]], columns: ["_uuid", "name"] },
@@ -36,7 +36,7 @@ export function selectHostPorts({ bridge }: Membership): OvsdbRow[] {
 export function hostLinksIn(results: readonly OperationResult[], { vlans }: Membership, host: Host): Link[] {
   const [bridges, interfaces, ports] = results.map(({ rows }) => rows);
   const ofBridge = new Set(uuidsOf(bridges?.[0]?.ports));
-  const names = new Map(interfaces?.map(({ _uuid, name }) => [uuidsOf(_uuid)[0], textOf(name)]));
+  const names = new Map(interfaces?.map(({ _uuid, name }) => [uuidsOf(_uuid)[0], textIn(name)]));
   const found = (ports ?? []).filter(({ _uuid }) => ofBridge.has(uuidsOf(_uuid)[0] ?? "")).flatMap((port) =>
     uuidsOf(port.interfaces).flatMap((id) => namesInReach(names.get(id), port, vlans))
   );
@@ -73,7 +73,7 @@ function refusals(link: string): string[] {
 
 function namesInReach(name: string | undefined, port: OvsdbRow, vlans: OvsPortSpec["vlans"]): string[] {
   if (name === undefined) return [];
-  const mode = textOf(port.vlan_mode), [tag] = numbersOf(port.tag);
+  const mode = textIn(port.vlan_mode), [tag] = numbersOf(port.tag);
   // Frames without a tag are of VLAN 0, if the port does not say otherwise (ovs-vswitchd.conf.db(5), "VLAN Configuration").
   const own = isIn(vlans, mode === "trunk" ? 0 : tag ?? 0) ? [name] : [];
   const isAccess = mode === "access" || mode === "" && tag !== undefined;

@@ -10,12 +10,12 @@ import { SyscallError } from "../../../ffi/errno.ts";
 import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
 import {
   entriesOf,
-  map,
   newRow,
   numbersOf,
+  ovsdbMap,
   type OvsdbRow,
-  set,
-  textOf,
+  ovsdbSet,
+  textIn,
   uuidsOf,
 } from "../../../interop/ovsdb/values.ts";
 import { askAgain, withDatabase } from "./database.ts";
@@ -149,7 +149,7 @@ function attach(
       op: "mutate",
       table: "Bridge",
       where: [["name", "==", spec.bridge]],
-      mutations: [["ports", "insert", set([newRow("port")])]],
+      mutations: [["ports", "insert", ovsdbSet([newRow("port")])]],
     },
     // ovs-vswitchd writes this number to cur_cfg when it has taken notice (ovs-vswitchd.conf.db(5), "Client Request Progress").
     { op: "mutate", table: "Open_vSwitch", where: [], mutations: [["next_cfg", "+=", 1]] },
@@ -194,7 +194,7 @@ function isAdded({ ofport }: OvsdbRow): boolean {
 }
 
 function refusalIn({ ofport, error }: OvsdbRow): string | undefined {
-  return textOf(error) || (numbersOf(ofport).some((number) => number < 0) ? "it does not say why" : undefined);
+  return textIn(error) || (numbersOf(ofport).some((number) => number < 0) ? "it does not say why" : undefined);
 }
 
 function interfaceColumns({ hostName: name, interfaceType, ofportRequest, ovnPort, vxlanId }: OvsPortSpec): OvsdbRow {
@@ -203,7 +203,7 @@ function interfaceColumns({ hostName: name, interfaceType, ofportRequest, ovnPor
   if (vxlanId !== undefined) ids["vxlan-id"] = `${vxlanId}`;
   return {
     name,
-    external_ids: map(ids),
+    external_ids: ovsdbMap(ids),
     ...interfaceType === undefined ? {} : { type: interfaceType },
     ...ofportRequest === undefined ? {} : { ofport_request: ofportRequest },
   };
@@ -211,13 +211,13 @@ function interfaceColumns({ hostName: name, interfaceType, ofportRequest, ovnPor
 
 function portColumns(spec: OvsPortSpec): OvsdbRow {
   const interfaces = newRow("interface");
-  return { name: spec.hostName, interfaces, external_ids: map(portIds(spec)), ...vlanColumns(spec.vlans) };
+  return { name: spec.hostName, interfaces, external_ids: ovsdbMap(portIds(spec)), ...vlanColumns(spec.vlans) };
 }
 
 function vlanColumns(vlans: PortVlans): OvsdbRow {
   return vlans.mode === "access"
-    ? { vlan_mode: "access", tag: vlans.tag, trunks: set([]) }
-    : { vlan_mode: "trunk", tag: set([]), trunks: set(trunkIds(vlans)) };
+    ? { vlan_mode: "access", tag: vlans.tag, trunks: ovsdbSet([]) }
+    : { vlan_mode: "trunk", tag: ovsdbSet([]), trunks: ovsdbSet(trunkIds(vlans)) };
 }
 
 function portRow(database: OvsdbConnection, name: string): OvsdbRow | undefined {
@@ -263,7 +263,7 @@ function differences(database: OvsdbConnection, spec: OvsPortSpec, isRestated: b
 /** In the words of ovs-cni. */
 function vlanDifferences(row: OvsdbRow, vlans: PortVlans): string[] {
   const lines: string[] = [],
-    mode = textOf(row.vlan_mode),
+    mode = textIn(row.vlan_mode),
     [tag] = numbersOf(row.tag),
     trunks = numbersOf(row.trunks);
   const wantedTag = vlans.mode === "access" ? vlans.tag : undefined;
@@ -291,6 +291,6 @@ function tunnelDifferences(database: OvsdbConnection, row: OvsdbRow, bridge: str
 
 function vlansIn(row: OvsdbRow): PortVlans {
   const [tag] = numbersOf(row.tag), trunks = numbersOf(row.trunks).map((id) => ({ first: id, last: id }));
-  if (textOf(row.vlan_mode) === "access" && tag !== undefined) return { mode: "access", tag };
+  if (textIn(row.vlan_mode) === "access" && tag !== undefined) return { mode: "access", tag };
   return trunks.length === 0 ? { mode: "trunk" } : { mode: "trunk", trunks };
 }

@@ -5,7 +5,15 @@
  */
 import { bootId, whyNoBootId } from "../../../ffi/boot.ts";
 import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
-import { entriesOf, map, type OvsdbRow, set, textOf, uuid, uuidsOf } from "../../../interop/ovsdb/values.ts";
+import {
+  entriesOf,
+  ovsdbMap,
+  type OvsdbRow,
+  ovsdbSet,
+  textIn,
+  uuid,
+  uuidsOf,
+} from "../../../interop/ovsdb/values.ts";
 import { isLocal } from "../../../interop/ovsdb/server-address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { OvsPortSpec } from "./spec.ts";
@@ -36,7 +44,7 @@ export interface OwnedPort {
   isStale: boolean;
 }
 
-const includes = (ids: Readonly<Record<string, string>>) => ["external_ids", "includes", map(ids)];
+const includes = (ids: Readonly<Record<string, string>>) => ["external_ids", "includes", ovsdbMap(ids)];
 const columns = ["_uuid", "name", "external_ids"];
 
 function select(where: readonly unknown[]): OvsdbRow {
@@ -47,7 +55,7 @@ function select(where: readonly unknown[]): OvsdbRow {
 export function selectStale(server: string): OvsdbRow[] {
   // Another host may use a database that is not this one's.
   if (whyNoBootId() !== undefined || !isLocal(server)) return [];
-  return [select([includes(OURS), ["external_ids", "excludes", map({ "patchbay-boot": bootId() })]])];
+  return [select([includes(OURS), ["external_ids", "excludes", ovsdbMap({ "patchbay-boot": bootId() })]])];
 }
 
 /** The ports that an earlier boot left: their links are gone. A row without an owner's ID and network is not ours. */
@@ -90,13 +98,13 @@ function ownedPort(row: OvsdbRow): OwnedPort {
     ifName: text("contIface"),
   };
   const boot = text("patchbay-boot"), isStale = whyNoBootId() === undefined && boot !== "" && boot !== bootId();
-  return { uuid: uuidsOf(row._uuid)[0] ?? "", name: textOf(row.name), owner, isStale };
+  return { uuid: uuidsOf(row._uuid)[0] ?? "", name: textIn(row.name), owner, isStale };
 }
 
 /** For a transaction: takes the rows from every bridge. Open vSwitch's database drops what no bridge has. */
 export function detach(ports: readonly string[]): OvsdbRow[] {
   if (ports.length === 0) return [];
-  return [{ op: "mutate", table: "Bridge", where: [], mutations: [["ports", "delete", set(ports.map(uuid))]] }];
+  return [{ op: "mutate", table: "Bridge", where: [], mutations: [["ports", "delete", ovsdbSet(ports.map(uuid))]] }];
 }
 
 /** Whether the row is this attachment's, or ovs-cni's for an interface of this name: the container has one of it. */

@@ -8,7 +8,7 @@ import { poll, POLLIN } from "../../../ffi/poll.ts";
 import { connectTo } from "../../../ffi/socket/unix.ts";
 import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
 import { parseServer } from "../../../interop/ovsdb/server-address.ts";
-import { type OvsdbRow, textOf } from "../../../interop/ovsdb/values.ts";
+import { type OvsdbRow, textIn } from "../../../interop/ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
 
 export interface Bridge {
@@ -30,7 +30,7 @@ export function bridgeIn(row: OvsdbRow | undefined, name: string): Bridge {
     const details = `make it: ${kernel}; where the kernel has no module openvswitch, with ${userspace}`;
     throw new CniError(INTERNAL, `failed to find bridge ${name}`, details);
   }
-  const isUserspace = textOf(row.datapath_type) === "netdev", hasDatapath = textOf(row.datapath_id) !== "";
+  const isUserspace = textIn(row.datapath_type) === "netdev", hasDatapath = textIn(row.datapath_id) !== "";
   return { name, isUserspace, hasDatapath };
 }
 

@@ -5,7 +5,7 @@ import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
 import { parseAddress } from "../../../net/address.ts";
 import type { OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
-import { entriesOf, numbersOf, type OvsdbRow, textOf, uuid, uuidsOf } from "../../../interop/ovsdb/values.ts";
+import { entriesOf, numbersOf, type OvsdbRow, textIn, uuid, uuidsOf } from "../../../interop/ovsdb/values.ts";
 import { withDatabase } from "./database.ts";
 import { describeVlans, type PortVlans, trunkIds } from "./spec.ts";
 import { requireBridge } from "./switch.ts";
@@ -42,9 +42,9 @@ function selectPortWith(interfaceId: string): OvsdbRow {
 }
 
 function tunnelIn(port: OvsdbRow, options: Readonly<Record<string, string>>): Tunnel {
-  const isAccess = ["access", ""].includes(textOf(port.vlan_mode)), { remote_ip: remote = "" } = options;
+  const isAccess = ["access", ""].includes(textIn(port.vlan_mode)), { remote_ip: remote = "" } = options;
   return {
-    name: textOf(port.name),
+    name: textIn(port.name),
     key: keyIn(options),
     tag: isAccess ? numbersOf(port.tag)[0] : undefined,
     remote: parseAddress(remote),
