@@ -4,7 +4,7 @@ import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";
 import { loopback } from "../ffi/netlink/route/loopback.ts";
 import { describeRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { listRules } from "../ffi/netlink/route/rule.ts";
+import { listRoutingRules } from "../ffi/netlink/route/rule.ts";
 import { listClasses, listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { readHtbClass, readTbf } from "../ffi/netlink/tc/shapers.ts";
 import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
@@ -45,7 +45,7 @@ function networkLines(socket: NetlinkSocket): string[] {
     ...links.map(({ name, mtu }) => `link ${name} with MTU ${mtu}`),
     ...addresses.map((one) => `address ${formatPrefix(one)} on ${names.get(one.linkIndex)}`),
     ...routes.map((route) => `route ${describeRoute(route)} on ${names.get(route.oif) ?? "no link"}`),
-    ...listRules(socket, 0).filter(({ table }) => table !== NO_TABLE).map(({ family, priority, table }) =>
+    ...listRoutingRules(socket, 0).filter(({ table }) => table !== NO_TABLE).map(({ family, priority, table }) =>
       `rule ${priority} of IPv${family === AF_INET ? 4 : 6} to table ${table}`
     ),
   ];

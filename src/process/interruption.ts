@@ -14,11 +14,11 @@ const loadSignals = () => require("../ffi/signals.ts") as typeof import("../ffi/
 
 export class Interrupted extends Error {
   constructor(readonly signal: number) {
-    super(`interrupted by ${nameOf(signal)}`);
+    super(`interrupted by ${signalName(signal)}`);
   }
 }
 
-export function nameOf(signal: number): string {
+export function signalName(signal: number): string {
   return signal === loadSignals().SIGINT ? "SIGINT" : "SIGTERM";
 }
 

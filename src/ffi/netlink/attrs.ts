@@ -114,7 +114,11 @@ export function nest<R extends Rows>(type: number, table: AttrTable<R>): Row<Att
 }
 
 /** A nest of elements, each in an attribute of number `elementType`. */
-export function list<R extends Rows>(type: number, elementType: number, table: AttrTable<R>): Row<AttrsOf<R>[]> {
+export function nestedList<R extends Rows>(
+  type: number,
+  elementType: number,
+  table: AttrTable<R>,
+): Row<AttrsOf<R>[]> {
   return {
     type,
     codec: {

@@ -3,7 +3,7 @@
  * (linux/netfilter/nfnetlink.h). What is in them is nftables/batch.ts's.
  */
 import { ENOBUFS, isErrno, SyscallError } from "../errno.ts";
-import { type ExtendedAck, extendedAck, statusOf } from "./netlink-error.ts";
+import { ackStatus, type ExtendedAck, extendedAck } from "./netlink-error.ts";
 import { nextSequence, writer } from "./request-buffer.ts";
 import { receiveFromKernel, type Transport } from "./transport.ts";
 import { eachMessage, NLMSG_ERROR, type Writer } from "./wire.ts";
@@ -64,7 +64,7 @@ function receiveErrors(
     eachMessage(datagram, (message) => {
       const { type, sequence } = message;
       if (type !== NLMSG_ERROR || sequence < first || sequence > last) return;
-      const errno = -statusOf(message);
+      const errno = -ackStatus(message);
       if (errno !== 0) errors.push({ index: sequence - first, errno, ...extendedAck(message) });
       // After an overrun a refusal ends nothing: the queue has to be emptied.
       if (sequence === first || (sequence === acknowledged && (!overrun || errno === 0))) finished = true;

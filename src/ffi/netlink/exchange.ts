@@ -6,7 +6,7 @@
  */
 import { EINTR } from "../errno.ts";
 import { type AnyTable, attributeAt } from "./attrs.ts";
-import { extendedAck, NetlinkError, statusOf } from "./netlink-error.ts";
+import { ackStatus, extendedAck, NetlinkError } from "./netlink-error.ts";
 import { nextSequence, writer } from "./request-buffer.ts";
 import { receiveFromKernel, type Transport } from "./transport.ts";
 import {
@@ -94,7 +94,7 @@ function exchange(
 
 /** Does nothing when the message says that all went well. */
 function throwRefusal(request: NetlinkRequest, message: NetlinkMessage): void {
-  const errno = -statusOf(message);
+  const errno = -ackStatus(message);
   if (message.type === NLMSG_DONE) {
     if (errno > 0) throw new NetlinkError(request.what, errno);
   } else if (errno !== 0) {

@@ -19,7 +19,7 @@ export function isNetlinkError(error: unknown, ...errnos: number[]): error is Ne
 }
 
 /** The number that an NLMSG_ERROR or NLMSG_DONE begins with: 0, or a negative errno. */
-export function statusOf({ payload }: NetlinkMessage): number {
+export function ackStatus({ payload }: NetlinkMessage): number {
   return payload.length < 4 ? 0 : new DataView(payload.buffer, payload.byteOffset).getInt32(0, true);
 }
 

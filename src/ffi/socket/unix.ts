@@ -16,7 +16,7 @@ const c = bindLater({
 });
 
 /** struct sockaddr_un. A name that begins with NUL is in no directory ("Abstract sockets"), and ends with the address. */
-export function addressOf(name: string): Uint8Array {
+export function unixAddress(name: string): Uint8Array {
   const text = utf8(name), address = new Uint8Array(2 + text.length + (text[0] === 0 ? 0 : 1));
   if (text.length > LONGEST_PATH) {
     throw new SyscallError("socket", EINVAL, `${name}: longer than ${LONGEST_PATH} bytes`);
@@ -31,7 +31,7 @@ export function addressOf(name: string): Uint8Array {
  * the same limit afterwards. `subject` is what errors call the other end.
  */
 export function connectTo(name: string, patienceMs = PATIENCE_MS, type = SOCK_STREAM, subject = name): number {
-  const address = addressOf(name);
+  const address = unixAddress(name);
   return preparing(openSocket("socket", AF_UNIX, type), (fd) => {
     connectWithin(fd, address, patienceMs, subject);
     return fd;
@@ -51,7 +51,7 @@ function isStale(path: string): boolean {
 
 /** Takes the place of a socket that nobody listens on any more. Throws EADDRINUSE when the name is somebody's. */
 export function listenAt(path: string, type = SOCK_STREAM, isFree = isStale): number {
-  const address = addressOf(path);
+  const address = unixAddress(path);
   return preparing(openSocket("socket", AF_UNIX, type | SOCK_NONBLOCK), (fd) => {
     if (libc.bind(fd, address, address.length) !== 0) {
       const errno = lastErrno();

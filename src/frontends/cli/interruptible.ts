@@ -12,7 +12,7 @@ export function interruptible(command: string, work: () => number): number {
     const signal = interruptedBy();
     if (signal === undefined) throw error;
     const failed = notTakenBack(error), outcome = failed.length === 0 ? ["what it had made is taken back"] : failed;
-    printToStderr(`${command}: interrupted by ${nameOf(signal)}; ${outcome.join("\n")}`);
+    printToStderr(`${command}: interrupted by ${signalName(signal)}; ${outcome.join("\n")}`);
     return 128 + signal;
   }
 }

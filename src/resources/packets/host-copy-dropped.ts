@@ -30,7 +30,7 @@ import {
   linkNameOf,
   type NftSet,
 } from "../../ffi/netlink/nftables/set.ts";
-import { type Chain, nameOf } from "../../ffi/netlink/nftables/table.ts";
+import { type Chain, nameOfTable } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
@@ -139,7 +139,7 @@ export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
     const isSwept = (comment: string) => isLost(comment, network, isValid);
     commitUnchanged(netfilter, () => planRemovalOf(netfilter, owned.findWhere(netfilter, [links], isSwept)));
   },
-  ownTable: () => nameOf(table),
+  ownTable: () => nameOfTable(table),
   describe: ({ link, isKernelDatapath }) =>
     `packets from ${link} are dropped on the host; Open vSwitch ${isKernelDatapath ? "takes them" : "has its copy"}`,
 };

@@ -31,7 +31,7 @@ import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import { from, inputLink, setPacketMark, to } from "../../ffi/netlink/nftables/packet-match.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
+import { type Chain, createCounter, nameOfTable } from "../../ffi/netlink/nftables/table.ts";
 import { drop, loaded } from "../../ffi/netlink/nftables/action.ts";
 import type { Expression } from "../../ffi/netlink/nftables/expression.ts";
 import { countIn, hostOrder } from "../../ffi/netlink/nftables/compare.ts";
@@ -288,7 +288,7 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
     if (socket === undefined) return;
     removeUsers(host, () => owned.findWhere(socket, [users], (comment) => isLost(comment, network, isValid)));
   },
-  ownTable: () => nameOf(table),
+  ownTable: () => nameOfTable(table),
   // The setting and the rule that guards it stay together.
   isHarmlessWhenLeft: true,
   describe: ({ link }) => `127.0.0.1 of the host over ${link || "the link that leads to the container, if one does"}`,

@@ -19,7 +19,7 @@ import type { Host } from "../../contract/host.ts";
 import { NO_OWNER } from "../../contract/owner.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { type Chain, chainUse, delChain, nameOf } from "../../ffi/netlink/nftables/table.ts";
+import { type Chain, chainUse, delChain, nameOfTable } from "../../ffi/netlink/nftables/table.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
 import { accept, drop } from "../../ffi/netlink/nftables/action.ts";
 import { countIn, isIn } from "../../ffi/netlink/nftables/compare.ts";
@@ -234,7 +234,7 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     const netfilter = netfilterOf(host);
     if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host));
   },
-  ownTable: () => nameOf(table),
+  ownTable: () => nameOfTable(table),
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,
 };
 

@@ -25,7 +25,7 @@ import { commitUnchanged, hasNfTables } from "../../ffi/netlink/nftables/batch.t
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { taggedBehindVlan0, wouldLeaveBy } from "../../ffi/netlink/nftables/packet-match.ts";
 import { linkNameOf } from "../../ffi/netlink/nftables/set.ts";
-import { addBaseChain, type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
+import { addBaseChain, type Chain, createCounter, nameOfTable } from "../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_NETDEV_INGRESS } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { warn } from "../../process/warn.ts";
@@ -75,7 +75,7 @@ export const portIsolationKind: ResourceKind<PortIsolationSpec> = {
     } catch (error) {
       undoUnlessRefused(error, () => portIsolationKind.remove(spec, host));
       if (!isNetlinkError(error, ENOENT) && !isNetlinkError(error, EOPNOTSUPP)) throw error;
-      why = `no way to write table ${nameOf(table)} (${error.message})`;
+      why = `no way to write table ${nameOfTable(table)} (${error.message})`;
     }
     warn(`"portIsolation": this kernel has ${why}: neighbours on ${spec.link} reach each other through the host`);
   },
@@ -101,7 +101,7 @@ export const portIsolationKind: ResourceKind<PortIsolationSpec> = {
     const socket = netfilterOf(host), isSwept = (comment: string) => isLost(comment, network, isValid);
     if (socket !== undefined) owned.remove(socket, () => owned.findWhere(socket, [members.set], isSwept));
   },
-  ownTable: () => nameOf(table),
+  ownTable: () => nameOfTable(table),
   describe: ({ link }) => `what comes by ${link} does not leave by it`,
 };
 

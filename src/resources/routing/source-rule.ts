@@ -9,11 +9,11 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
 import { familyOf } from "../../ffi/netlink/route/address.ts";
 import {
-  addRule,
+  addRoutingRule,
   addRuleImage,
-  delRule,
+  delRoutingRule,
   type ListedRule,
-  listRules,
+  listRoutingRules,
   type RoutingRule,
 } from "../../ffi/netlink/route/rule.ts";
 import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
@@ -36,7 +36,7 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
   apply(spec, host) {
     const { route } = host.container!;
     try {
-      if (spec.image === undefined) addRule(route, ruleOf(spec));
+      if (spec.image === undefined) addRoutingRule(route, ruleOf(spec));
       else addRuleImage(route, Uint8Array.fromHex(spec.image));
     } catch (error) {
       undoUnlessRefused(error, () => sourceRuleKind.remove(spec, host));
@@ -46,7 +46,7 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
   verify: (spec, host) => matching(spec, host).length > 0 ? [] : [`rule ${sourceRuleKind.describe(spec)} is missing`],
   remove(spec, host) {
     if (host.container === undefined) return;
-    for (const rule of matching(spec, host)) delRule(host.container.route, rule);
+    for (const rule of matching(spec, host)) delRoutingRule(host.container.route, rule);
   },
   repair(spec, host) {
     if (matching(spec, host).length === 0) sourceRuleKind.apply(spec, host);
@@ -63,11 +63,11 @@ function ruleOf({ source, table = 0, priority }: SourceRuleSpec): RoutingRule {
 
 function matching({ source, image, table, priority }: SourceRuleSpec, host: Host): ListedRule[] {
   if (image !== undefined) {
-    return listRules(host.container!.route, AF_UNSPEC).filter(({ bytes }) => bytes.toHex() === image);
+    return listRoutingRules(host.container!.route, AF_UNSPEC).filter(({ bytes }) => bytes.toHex() === image);
   }
   const bytes = parseAddress(source)!;
   const found: ListedRule[] = [];
-  for (const rule of listRules(host.container!.route, familyOf(bytes))) {
+  for (const rule of listRoutingRules(host.container!.route, familyOf(bytes))) {
     if (!rule.bySourceAlone || rule.source!.bits !== bytes.length * 8) continue;
     if (compareAddresses(rule.source!.bytes, bytes) !== 0) continue;
     if (table !== undefined && rule.table !== table) continue;

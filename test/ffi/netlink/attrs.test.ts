@@ -6,8 +6,8 @@ import {
   attrTable,
   binary,
   flag,
-  list,
   nest,
+  nestedList,
   s32,
   text,
   u16,
@@ -26,7 +26,7 @@ const table = attrTable("OUTER", {
   raw: binary(5),
   on: flag(6),
   inside: nest(7, inner),
-  many: list(8, 1, inner),
+  many: nestedList(8, 1, inner),
 });
 
 function encoded(values: Parameters<typeof table.encode>[1]): Uint8Array {

@@ -17,7 +17,7 @@ import { bridgeKind, vethKind } from "../../../src/ffi/netlink/route/link-kinds.
 import { hasPorts, setBridgePort } from "../../../src/ffi/netlink/route/bridge.ts";
 import { removeLink } from "../../../src/ffi/netlink/route/remove-link.ts";
 import { addRoute, delRoute, listRoutes } from "../../../src/ffi/netlink/route/route.ts";
-import { addRule, delRule, listRules, sourceRule } from "../../../src/ffi/netlink/route/rule.ts";
+import { addRoutingRule, delRoutingRule, listRoutingRules, sourceRule } from "../../../src/ffi/netlink/route/rule.ts";
 import { bind, libc } from "../../../src/ffi/libc.ts";
 import { inNetns, openNetns, openOwnNetns } from "../../../src/ffi/netns.ts";
 import { formatPrefix, parsePrefix } from "../../../src/net/address.ts";
@@ -77,10 +77,10 @@ report.routeGone = [
 ];
 
 const rule = sourceRule(parsePrefix("10.1.2.3/32")!, 1000);
-addRule(inside, rule);
-const listed = listRules(inside, 2).filter(({ table }) => table === 1000);
+addRoutingRule(inside, rule);
+const listed = listRoutingRules(inside, 2).filter(({ table }) => table === 1000);
 report.rule = listed.map(({ source }) => formatPrefix(source!));
-report.ruleGone = [listed[0]!, listed[0]!].map((rule) => delRule(inside, rule));
+report.ruleGone = [listed[0]!, listed[0]!].map((rule) => delRoutingRule(inside, rule));
 
 report.addressGone = [delAddress(inside, eth0.index, v4), delAddress(inside, eth0.index, v4)];
 

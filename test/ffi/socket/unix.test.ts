@@ -9,7 +9,7 @@ import { openPipe } from "../../../src/ffi/spawn.ts";
 import { libc } from "../../../src/ffi/libc.ts";
 import { receiveMessage, sendMessage } from "../../../src/ffi/socket/message.ts";
 import { getOption, limitWait, SOCK_SEQPACKET, SOCK_STREAM } from "../../../src/ffi/socket/socket.ts";
-import { acceptNext, addressOf, connectTo, listenAt, listenOn } from "../../../src/ffi/socket/unix.ts";
+import { acceptNext, connectTo, listenAt, listenOn, unixAddress } from "../../../src/ffi/socket/unix.ts";
 
 /** With the path of a socket, and what is to be closed afterwards. */
 function atPath(work: (path: string, open: number[]) => void): void {
@@ -23,10 +23,10 @@ function atPath(work: (path: string, open: number[]) => void): void {
 }
 
 test("an address is the family and the name, of which an abstract one has no end", () => {
-  expect(addressOf("/a").toHex()).toBe("01002f6100");
-  expect(addressOf("\0a").toHex()).toBe("01000061");
-  expect(addressOf("x".repeat(107))).toHaveLength(110);
-  expect(() => addressOf("x".repeat(108))).toThrow(
+  expect(unixAddress("/a").toHex()).toBe("01002f6100");
+  expect(unixAddress("\0a").toHex()).toBe("01000061");
+  expect(unixAddress("x".repeat(107))).toHaveLength(110);
+  expect(() => unixAddress("x".repeat(108))).toThrow(
     `socket ${"x".repeat(108)}: longer than 107 bytes: invalid argument`,
   );
 });

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fromUtf8, libc } from "../../../src/ffi/libc.ts";
 import { receiveMessage } from "../../../src/ffi/socket/message.ts";
 import { AF_UNIX, openSocket, SOCK_DGRAM, SOCK_NONBLOCK } from "../../../src/ffi/socket/socket.ts";
-import { addressOf } from "../../../src/ffi/socket/unix.ts";
+import { unixAddress } from "../../../src/ffi/socket/unix.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident } from "../../support/resident.ts";
@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** A service manager that hears what it is told. */
 function openManager() {
   const path = join(folder, "notify"), fd = openSocket("socket", AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK);
-  const address = addressOf(path), room = new Uint8Array(100);
+  const address = unixAddress(path), room = new Uint8Array(100);
   if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
   return { path, hear: () => fromUtf8(room.subarray(0, Math.max(0, receiveMessage(fd, room)))) };
 }

@@ -10,7 +10,7 @@ import { libc, utf8 } from "../../../src/ffi/libc.ts";
 import { poll, POLLIN } from "../../../src/ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../../../src/ffi/signals.ts";
 import { AF_UNIX, openSocket, SOCK_SEQPACKET, SOCK_STREAM } from "../../../src/ffi/socket/socket.ts";
-import { addressOf } from "../../../src/ffi/socket/unix.ts";
+import { unixAddress } from "../../../src/ffi/socket/unix.ts";
 import { openPidfd, openPipe, spawn, waitFor } from "../../../src/ffi/spawn.ts";
 
 const sources = resolve(import.meta.dir, "../../../src");
@@ -81,7 +81,7 @@ test("sockets are handed over to a process by its number", () => {
 
 /** A socket with its name, on which nobody listens. */
 function bound(type: number): number {
-  const fd = openSocket("socket", AF_UNIX, type), address = addressOf(path);
+  const fd = openSocket("socket", AF_UNIX, type), address = unixAddress(path);
   expect(libc.bind(fd, address, address.length)).toBe(0);
   return fd;
 }

@@ -9,7 +9,7 @@ import { closeFile } from "../../../src/ffi/files.ts";
 import { fromUtf8, libc, utf8 } from "../../../src/ffi/libc.ts";
 import { receiveMessage } from "../../../src/ffi/socket/message.ts";
 import { AF_UNIX, openSocket, SOCK_DGRAM, SOCK_NONBLOCK } from "../../../src/ffi/socket/socket.ts";
-import { addressOf } from "../../../src/ffi/socket/unix.ts";
+import { unixAddress } from "../../../src/ffi/socket/unix.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-notify-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -23,7 +23,7 @@ test.each([
   ["a path", (name: string) => ({ bound: join(directory, name), told: join(directory, name) })],
   ["a name in no directory", (name: string) => ({ bound: `\0patchbay-${name}`, told: `@patchbay-${name}` })],
 ])("a manager at %s hears every state once, and nothing stays open", (_what, at) => {
-  const { bound, told } = at(`${process.pid}`), address = addressOf(bound), room = new Uint8Array(100);
+  const { bound, told } = at(`${process.pid}`), address = unixAddress(bound), room = new Uint8Array(100);
   const fd = openSocket("socket", AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK);
   expect(libc.bind(fd, address, address.length)).toBe(0);
   const hear = () => fromUtf8(room.subarray(0, Math.max(0, receiveMessage(fd, room))));

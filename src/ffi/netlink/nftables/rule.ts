@@ -3,7 +3,7 @@ import { attrTable, binary, custom, nest, text, u32be, u64be } from "../attrs.ts
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_APPEND, NLM_F_CREATE } from "../wire.ts";
 import * as nft from "../uapi/nf-tables.ts";
-import { type Chain, nameOf } from "./table.ts";
+import { type Chain, nameOfTable } from "./table.ts";
 import { commentIn } from "./comment.ts";
 import { type Expression, expressionList, type FoundExpression } from "./expression.ts";
 import { dump, get, type NftMessage } from "./message.ts";
@@ -43,7 +43,7 @@ export interface FoundRule {
 
 function message(verb: string, type: number, flags: number, { table, name }: Chain, values: object = {}): NftMessage {
   return {
-    what: `${verb} rule ${nameOf(table)} ${name}`.trimEnd(),
+    what: `${verb} rule ${nameOfTable(table)} ${name}`.trimEnd(),
     type,
     flags,
     family: table.family,

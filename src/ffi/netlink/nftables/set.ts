@@ -2,7 +2,7 @@
  * Sets, maps, and their elements: `nft add set`, `nft add element` (linux/netfilter/nf_tables.h, enum nft_set_attributes,
  * nft_set_elem_attributes).
  */
-import { attrTable, binary, list, nest, text, u32be } from "../attrs.ts";
+import { attrTable, binary, nest, nestedList, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import * as nft from "../uapi/nf-tables.ts";
@@ -10,7 +10,7 @@ import { utf8 } from "../../libc.ts";
 import { comment, commentIn } from "./comment.ts";
 import { dataAttrs } from "./expression.ts";
 import { dump, get, type NftMessage } from "./message.ts";
-import { nameOf, type Table } from "./table.ts";
+import { nameOfTable, type Table } from "./table.ts";
 
 export interface NftSet {
   table: Table;
@@ -62,7 +62,7 @@ export function linkNamesOf(input: string, output: string): Uint8Array {
 const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(nft.NFTA_SET_FIELD_LEN) });
 
 const descriptionAttrs = attrTable("NFTA_SET_DESC", {
-  parts: list(nft.NFTA_SET_DESC_CONCAT, nft.NFTA_LIST_ELEM, partAttrs),
+  parts: nestedList(nft.NFTA_SET_DESC_CONCAT, nft.NFTA_LIST_ELEM, partAttrs),
 });
 
 const setAttrs = attrTable("NFTA_SET", {
@@ -91,7 +91,7 @@ const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
   table: text(nft.NFTA_SET_ELEM_LIST_TABLE),
   set: text(nft.NFTA_SET_ELEM_LIST_SET),
   setId: u32be(nft.NFTA_SET_ELEM_LIST_SET_ID),
-  elements: list(nft.NFTA_SET_ELEM_LIST_ELEMENTS, nft.NFTA_LIST_ELEM, elementAttrs),
+  elements: nestedList(nft.NFTA_SET_ELEM_LIST_ELEMENTS, nft.NFTA_LIST_ELEM, elementAttrs),
 });
 
 export interface Key {
@@ -111,7 +111,7 @@ export interface Element extends Key {
 function setMessage(verb: string, type: number, flags: number, set: NftSet, values: object = {}): NftMessage {
   const { table, name } = set;
   return {
-    what: `${verb} set ${nameOf(table)} ${name}`,
+    what: `${verb} set ${nameOfTable(table)} ${name}`,
     type,
     flags,
     family: table.family,
@@ -200,7 +200,7 @@ export function listSets(socket: NetlinkSocket, table: Table): string[] {
 
 function elementMessage(verb: string, type: number, flags: number, set: NftSet, elements?: object[]): NftMessage {
   return {
-    what: `${verb} element ${nameOf(set.table)} ${set.name}`,
+    what: `${verb} element ${nameOfTable(set.table)} ${set.name}`,
     type,
     flags,
     family: set.table.family,

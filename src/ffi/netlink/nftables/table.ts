@@ -19,7 +19,7 @@ const tableAttrs = attrTable("NFTA_TABLE", {
   userdata: binary(nft.NFTA_TABLE_USERDATA),
 });
 
-export function nameOf({ family, name }: Table): string {
+export function nameOfTable({ family, name }: Table): string {
   return `${familyName(family)} ${name}`;
 }
 
@@ -27,7 +27,7 @@ function tableMessage(verb: string, type: number, table: Table, values: object =
   const { family, name } = table;
   const flags = type === nft.NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0;
   return {
-    what: `${verb} table ${nameOf(table)}`,
+    what: `${verb} table ${nameOfTable(table)}`,
     type,
     flags,
     family,
@@ -97,7 +97,7 @@ function chainMessage(
   values: object = {},
 ): NftMessage {
   return {
-    what: `${verb} chain ${nameOf(table)} ${name}`,
+    what: `${verb} chain ${nameOfTable(table)} ${name}`,
     type,
     flags,
     family: table.family,
@@ -156,7 +156,7 @@ function counterMessage(
   values: object = {},
 ): NftMessage {
   return {
-    what: `${verb} counter ${nameOf(table)} ${name}`,
+    what: `${verb} counter ${nameOfTable(table)} ${name}`,
     type,
     flags,
     family: table.family,

@@ -48,7 +48,7 @@ export function sourceRule(source: Prefix, table: number): RoutingRule {
 }
 
 /** `ip rule add`. Fails with EEXIST when the same rule is there. */
-export function addRule(socket: NetlinkSocket, rule: RoutingRule): void {
+export function addRoutingRule(socket: NetlinkSocket, rule: RoutingRule): void {
   socket.request({
     what: `RTM_NEWRULE table ${rule.table}`,
     type: rtnetlink.RTM_NEWRULE,
@@ -72,7 +72,7 @@ export function addRuleImage(socket: NetlinkSocket, bytes: Uint8Array): void {
 }
 
 /** `ip rule del`, of no rule that has fewer conditions. */
-export function delRule(socket: NetlinkSocket, { table, bytes }: ListedRule): "deleted" | "absent" {
+export function delRoutingRule(socket: NetlinkSocket, { table, bytes }: ListedRule): "deleted" | "absent" {
   try {
     socket.request({
       what: `RTM_DELRULE table ${table}`,
@@ -97,7 +97,7 @@ export interface ListedRule extends RoutingRule {
 }
 
 /** `ip rule show`; family 0 means both. */
-export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
+export function listRoutingRules(socket: NetlinkSocket, family: number): ListedRule[] {
   let rules: ListedRule[] = [];
   socket.dump(
     {

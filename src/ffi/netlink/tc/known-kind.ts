@@ -4,7 +4,7 @@
  * rejects whatever their kind where there is no queueing discipline for them.
  */
 import { EEXIST, EINVAL, ENOENT, EPERM } from "../../errno.ts";
-import { attrTable, custom, list, text } from "../attrs.ts";
+import { attrTable, custom, nestedList, text } from "../attrs.ts";
 import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { TC_H_INGRESS, TC_H_ROOT, TCA_ACT_KIND } from "../uapi/traffic-control.ts";
@@ -18,7 +18,7 @@ const qdiscAttrs = attrTable("TCA", {
 });
 
 const actionsAttrs = attrTable("TCA_ROOT", {
-  actions: list(TCA_ACT_TAB, 1, attrTable("TCA_ACT", { kind: text(TCA_ACT_KIND) })),
+  actions: nestedList(TCA_ACT_TAB, 1, attrTable("TCA_ACT", { kind: text(TCA_ACT_KIND) })),
 });
 
 export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {

@@ -2,7 +2,7 @@
  * u32: a filter that compares words of the packet, starting at its network header (tc-u32(8), linux/pkt_cls.h
  * TCA_U32_*), and mirred, the action that redirects packets to another link (tc-mirred(8), linux/tc_act/tc_mirred.h).
  */
-import { type AttrsOf, attrTable, custom, list, nest, text, u32 } from "../attrs.ts";
+import { type AttrsOf, attrTable, custom, nest, nestedList, text, u32 } from "../attrs.ts";
 import {
   TC_ACT_STOLEN,
   TC_U32_TERMINAL,
@@ -72,7 +72,7 @@ const u32Attrs = attrTable("TCA_OPTIONS(u32)", {
   classId: u32(TCA_U32_CLASSID),
   selector,
   // A list of actions, numbered from 1; we use one.
-  actions: list(TCA_U32_ACT, 1, actionAttrs),
+  actions: nestedList(TCA_U32_ACT, 1, actionAttrs),
 });
 
 /** Assigns matching packets to the class. */

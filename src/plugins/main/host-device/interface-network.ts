@@ -11,7 +11,7 @@ import {
   routesOfLink,
   throughLink,
 } from "../../../ffi/netlink/route/route-image.ts";
-import { listRules } from "../../../ffi/netlink/route/rule.ts";
+import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
 import {
   RT_SCOPE_UNIVERSE,
   RT_TABLE_LOCAL,
@@ -47,8 +47,8 @@ export function networkOn(
   );
   const images = copiedRoutes(listRouteImages(socket), device.index);
   const tables = new Set(images.map(({ route }) => route.table));
-  const present = new Set(listRules(container!.route, AF_UNSPEC).map(({ bytes }) => bytes.toHex()));
-  const rules = listRules(socket, AF_UNSPEC).filter((rule) =>
+  const present = new Set(listRoutingRules(container!.route, AF_UNSPEC).map(({ bytes }) => bytes.toHex()));
+  const rules = listRoutingRules(socket, AF_UNSPEC).filter((rule) =>
     rule.source !== undefined && tables.has(rule.table) && !present.has(rule.bytes.toHex()) &&
     addresses.some(({ bytes }) => contains(rule.source!, bytes))
   );

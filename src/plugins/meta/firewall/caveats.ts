@@ -1,7 +1,7 @@
 /** Options of `firewall` without the effect that they seem to have. */
 import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
 import { droppingChains } from "../../../ffi/netlink/nftables/chains.ts";
-import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
+import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { NF_INET_FORWARD } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { acceptsFrom, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
@@ -30,7 +30,7 @@ export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): C
   const families = familiesOf(before), senders = sendersOf(before, families);
   for (const chain of droppingChains(host.netfilter, NF_INET_FORWARD, families)) {
     if (acceptsFrom(senders, chain, host.netfilter)) continue;
-    const name = `${nameOf(chain.table)} ${chain.name}`;
+    const name = `${nameOfTable(chain.table)} ${chain.name}`;
     const text =
       `nftables cannot allow what another chain drops, and ${name} drops what its own rules do not accept; ` +
       'accept the network there, or take "backend": "iptables"';

@@ -10,7 +10,7 @@ import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../
 import { definePlugin } from "../../../contract/plugin.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
-import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
+import { type ListedRule, listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
 import { RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { linkRoutes } from "../../../resources/routing/link-routes.ts";
@@ -36,7 +36,7 @@ export default definePlugin<SbrConf>({
   add,
   status(_conf, { route }) {
     try {
-      listRules(route, AF_INET);
+      listRoutingRules(route, AF_INET);
     } catch (error) {
       const lacking = "this kernel has no policy routing (CONFIG_IP_MULTIPLE_TABLES)";
       throw new CniError(PLUGIN_NOT_AVAILABLE, lacking, (error as Error).message, { cause: error });
@@ -75,7 +75,7 @@ function checkConf(conf: SbrConf): void {
 }
 
 function onlyRules(at: Attachment<SbrConf>, table: number): Resource<unknown>[] {
-  const priorities = rulePriorities(listRules(at.host.container!.route, AF_UNSPEC));
+  const priorities = rulePriorities(listRoutingRules(at.host.container!.route, AF_UNSPEC));
   return ownAddresses(at).map(({ prefix: { bytes } }) =>
     sourceRule({ source: formatAddress(bytes), table, priority: priorities.next(bytes) })
   );
@@ -87,7 +87,7 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
   const { route } = host.container!;
   const index = indexOf(at);
   const addresses = ownAddresses(at);
-  const rules = listRules(route, AF_UNSPEC), everything = listRouteImages(route);
+  const rules = listRoutingRules(route, AF_UNSPEC), everything = listRouteImages(route);
   const used = tablesInUse(route, rules, everything);
   const priorities = rulePriorities(rules);
   // An IPv4 route with several next hops stays: it cannot be divided among the addresses.

@@ -11,7 +11,7 @@ import { versionsSince } from "../../../cni/versions.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
-import { listRules } from "../../../ffi/netlink/route/rule.ts";
+import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
 import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/routing/shared/routing-tables.ts";
 import { vrf } from "../../../resources/routing/vrf.ts";
 import { addressesAndRoutesOf, vrfMember } from "../../../resources/routing/vrf-member.ts";
@@ -99,7 +99,7 @@ function tableOf({ vrfname, table }: VrfConf, { route }: Container): number {
   const existing = getLink(route, vrfname);
   if (existing === undefined) {
     return table ||
-      takeFreeTable(tablesInUse(route, listRules(route, AF_UNSPEC), listRouteImages(route)), LOWEST_TABLE);
+      takeFreeTable(tablesInUse(route, listRoutingRules(route, AF_UNSPEC), listRouteImages(route)), LOWEST_TABLE);
   }
   const existingTable = vrfTable(existing);
   if (existingTable === undefined) throw failed(`Netlink ${vrfname} is not a VRF`);

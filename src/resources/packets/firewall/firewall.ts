@@ -3,7 +3,7 @@
  * forwarded packets; and which bridges may reach it (`ingressPolicy`).
  */
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
-import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
+import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
 import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains, sharedChains } from "./spec.ts";
@@ -35,7 +35,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     if (host.recordedByOthers(KIND, spec).length === 0) iptables().removeChains(host, spec, made);
   },
   ownTable: ({ backend, ingress }) =>
-    backend === "nftables" || ingress?.isKnownToAll ? nameOf(ownTables.firewall) : undefined,
+    backend === "nftables" || ingress?.isKnownToAll ? nameOfTable(ownTables.firewall) : undefined,
   retire: ({ isDryRun, before }, specs, host) => [
     ...before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
       .filter(({ link }) => iptables().removeIsolation(link!, host, isDryRun))

@@ -1,6 +1,6 @@
 /** Masquerading: what a container sends to outside its subnet gets the host's address (`ipMasq` of bridge and ptp). */
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
-import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
+import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
 import type { MasqueradeSpec } from "./spec.ts";
@@ -15,7 +15,7 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
   unmade: undefined,
   apply: (spec, host) => backends.apply(spec, host, () => backends.verbs.remove(spec, host)),
   ...backends.verbs,
-  ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables.masquerade) : undefined,
+  ownTable: ({ backend }) => backend === "nftables" ? nameOfTable(ownTables.masquerade) : undefined,
   describe: ({ backend, addresses }) => `masquerade of ${addresses.join(" and ")} by ${backend}`,
 };
 

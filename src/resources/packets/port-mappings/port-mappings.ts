@@ -5,7 +5,7 @@
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { attemptAll } from "../../../contract/failures.ts";
 import type { Host } from "../../../contract/host.ts";
-import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
+import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
 import { claimantOf, type PortMappingsSpec, sharedChains } from "./spec.ts";
@@ -47,7 +47,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
     return chains().sharedLeft("nat", written.flatMap(sharedChains), host);
   },
   claimedPorts: claimantOf,
-  ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables["port-mappings"]) : undefined,
+  ownTable: ({ backend }) => backend === "nftables" ? nameOfTable(ownTables["port-mappings"]) : undefined,
   gist: ({ mappings }) => ({
     ports: mappings.map(({ hostIp, hostPort, containerPort, protocol }) => {
       const host = hostIp === undefined ? "" : hostIp.includes(":") ? `[${hostIp}]:` : `${hostIp}:`;

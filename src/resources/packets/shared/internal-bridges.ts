@@ -40,7 +40,7 @@ import {
   listElements,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
-import { type Chain, nameOf } from "../../../ffi/netlink/nftables/table.ts";
+import { type Chain, nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { hasPorts } from "../../../ffi/netlink/route/bridge.ts";
 import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
@@ -125,7 +125,7 @@ export function openings(link: Link, host: Host): string[] {
     netfilter === undefined || getElement(netfilter, set, key) === undefined
   );
   return [
-    ...lacking.map(({ set }) => `${link.name} is not in ${set.name} of table ${nameOf(table)}`),
+    ...lacking.map(({ set }) => `${link.name} is not in ${set.name} of table ${nameOfTable(table)}`),
     ...netfilter === undefined ? [] : owned.verifyRules(netfilter),
   ];
 }
@@ -171,4 +171,4 @@ export function forwardingOf(link: string): string[] {
   return [`net/ipv4/conf/${link}/forwarding`, `net/ipv6/conf/${link}/forwarding`];
 }
 
-export const internalTable = nameOf(table);
+export const internalTable = nameOfTable(table);

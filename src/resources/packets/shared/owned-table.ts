@@ -21,7 +21,7 @@ import {
   delChain,
   delCounter,
   delTable,
-  nameOf,
+  nameOfTable,
   tableUse,
 } from "../../../ffi/netlink/nftables/table.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
@@ -53,7 +53,7 @@ export class OwnedTable {
 
   constructor(private readonly facts: TableFacts) {
     this.table = facts.table;
-    this.name = nameOf(facts.table);
+    this.name = nameOfTable(facts.table);
   }
 
   /** The table with all that `TableFacts` names. The table and its chains with a hook may exist already, nothing else. */

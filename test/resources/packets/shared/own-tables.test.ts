@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { nameOf } from "../../../../src/ffi/netlink/nftables/table.ts";
+import { nameOfTable } from "../../../../src/ffi/netlink/nftables/table.ts";
 import { ownTables } from "../../../../src/resources/packets/shared/own-tables.ts";
 import { loadKind } from "../../../../src/resources/table.ts";
 
@@ -20,6 +20,6 @@ test("no other source names a table of ours, but in comments", () => {
 
 test("each kind names its table, where the table is its backend", () => {
   for (const [kind, table] of tables) {
-    expect(loadKind(kind)!.ownTable!({ backend: "nftables" })).toBe(nameOf(table));
+    expect(loadKind(kind)!.ownTable!({ backend: "nftables" })).toBe(nameOfTable(table));
   }
 });
