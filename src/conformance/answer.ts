@@ -19,7 +19,7 @@ export interface PluginAnswer {
 }
 
 /** Throws an Unmet when the plugin was ended by a signal or has said too much. */
-export function answerOf(command: string, { ending, stdout, stderr }: Finished): PluginAnswer {
+export function pluginAnswerOf(command: string, { ending, stdout, stderr }: Finished): PluginAnswer {
   const exitStatus = "exitStatus" in ending ? ending.exitStatus : undefined;
   for (const [name, bytes] of Object.entries({ stdout, stderr })) {
     if (bytes.length <= LONGEST_OUTPUT_BYTES) continue;
@@ -58,7 +58,7 @@ export function requireSuccess(answer: PluginAnswer, when = ""): void {
 }
 
 /** The one JSON object on stdout. */
-export function documentOf(answer: PluginAnswer): Record<string, unknown> {
+export function printedDocument(answer: PluginAnswer): Record<string, unknown> {
   let document: unknown;
   try {
     document = JSON.parse(answer.stdout);
@@ -75,7 +75,7 @@ export function documentOf(answer: PluginAnswer): Record<string, unknown> {
 /** Throws unless the answer is an error, with this code if one is given. */
 export function requireError(answer: PluginAnswer, code?: number): Record<string, unknown> {
   if (answer.isSuccess) throw new Unmet(`no error: ${told(answer)}`);
-  const document = documentOf(answer);
+  const document = printedDocument(answer);
   if (typeof document.code !== "number") throw new Unmet(`the error has no numeric "code": ${told(answer)}`);
   if (code !== undefined && document.code !== code) {
     throw new Unmet(`the error's code is ${document.code} instead of ${code}: ${told(answer)}`);

@@ -26,7 +26,7 @@ export type Feature = keyof typeof probes;
 const known = new Map<Feature, boolean>();
 
 /** Asked in a namespace that is gone afterwards. */
-export function has(feature: Feature): boolean {
+export function hasFeature(feature: Feature): boolean {
   if (!known.has(feature)) known.set(feature, elsewhere(probes[feature]));
   return known.get(feature)!;
 }

@@ -21,7 +21,7 @@ const BITS = 8;
 const NO_TABLE = 0;
 const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
 
-export function onHost(host: TrialHost): string[] {
+export function linesOnHost(host: TrialHost): string[] {
   return [
     ...host.outside((routes) => [...networkLines(routes), ...limits(routes)]),
     ...packetRules(),
@@ -29,7 +29,7 @@ export function onHost(host: TrialHost): string[] {
   ];
 }
 
-export function inContainer(host: TrialHost, container: TrialContainer): string[] {
+export function linesInContainer(host: TrialHost, container: TrialContainer): string[] {
   return host.inside(container, (routes) => [...networkLines(routes), ...packetRules()]);
 }
 

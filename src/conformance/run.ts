@@ -5,12 +5,12 @@ import { SyscallError } from "../ffi/errno.ts";
 import { exists, namesIn } from "../ffi/files.ts";
 import { UntrustedFile } from "../process/trusted-executable.ts";
 import { pluginNamed } from "../plugins/table.ts";
-import { documentOf, requireSuccess } from "./answer.ts";
+import { printedDocument, requireSuccess } from "./answer.ts";
 import { type Outcome, type PluginReport, type SpecDemand } from "./demand.ts";
 import { supportedVersions } from "./demands/about.ts";
 import { addSucceeds } from "./demands/adding.ts";
 import { demands } from "./demands/table.ts";
-import { has } from "./features.ts";
+import { hasFeature } from "./features.ts";
 import { PluginFiles } from "./files.ts";
 import { shownDirectories } from "./shown.ts";
 import { type Subject, subjects } from "./subjects.ts";
@@ -84,7 +84,7 @@ function versionsOf(plugin: Plugin, files: PluginFiles): string[] {
       const trial = new Trial(plugin, host), stdin = JSON.stringify({ cniVersion: CURRENT_VERSION });
       const answer = trial.run(stdin, { CNI_COMMAND: "VERSION" });
       requireSuccess(answer);
-      const listed = supportedVersions(documentOf(answer));
+      const listed = supportedVersions(printedDocument(answer));
       return KNOWN_VERSIONS.filter((version) => listed.includes(version));
     });
   } catch {
@@ -102,7 +102,7 @@ function whySkipped(demand: SpecDemand, { subject, version, overdue }: Plugin): 
   if (!demand.kinds.includes(subject.kind)) {
     return `nothing is demanded here of a plugin of the kind ${subject.kind}`;
   }
-  const missing = subject.needs?.filter((feature) => !has(feature)) ?? [];
+  const missing = subject.needs?.filter((feature) => !hasFeature(feature)) ?? [];
   return missing.length === 0 ? undefined : `the plugin needs ${missing.join(" and ")}, and this run has none`;
 }
 

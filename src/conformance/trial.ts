@@ -5,7 +5,7 @@ import { compareVersions, resultFamily } from "../cni/versions.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { Overdue } from "../process/run-program.ts";
 import { runTrusted } from "../process/trusted-executable.ts";
-import { answerOf, documentOf, type PluginAnswer, requireSuccess } from "./answer.ts";
+import { type PluginAnswer, pluginAnswerOf, printedDocument, requireSuccess } from "./answer.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
 import { shellWord } from "./shell-word.ts";
 import { OWN_PLUGINS } from "./shown.ts";
@@ -99,7 +99,7 @@ export class Trial {
         },
         utf8(stdin),
       );
-      return answerOf(command, finished);
+      return pluginAnswerOf(command, finished);
     } catch (error) {
       if (!(error instanceof Overdue)) throw error;
       this.plugin.overdue++;
@@ -145,7 +145,7 @@ export class TrialAttachment {
     try {
       const answer = this.call("ADD", change);
       requireSuccess(answer);
-      return this.result = documentOf(answer);
+      return this.result = printedDocument(answer);
     } catch (error) {
       throw error instanceof Unmet ? new AddFailed(error.message) : error;
     }

@@ -1,5 +1,5 @@
 /** VERSION, and the call without a command. */
-import { documentOf, requireSilence, requireSuccess, told } from "../answer.ts";
+import { printedDocument, requireSilence, requireSuccess, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
@@ -10,7 +10,7 @@ const FORM = /^\d+\.\d+\.\d+$/;
 function ask(trial: Trial, stdin: string): Record<string, unknown> {
   const answer = trial.run(stdin, { CNI_COMMAND: "VERSION" });
   requireSuccess(answer);
-  return documentOf(answer);
+  return printedDocument(answer);
 }
 
 const asRuntimesAsk = (trial: Trial) => ask(trial, JSON.stringify({ cniVersion: trial.plugin.version }));

@@ -31,7 +31,7 @@ function endOf(call: () => PluginAnswer): Ended {
   }
 }
 
-export function hasSucceeded(ended: Ended): ended is PluginAnswer {
+export function isSuccessful(ended: Ended): ended is PluginAnswer {
   return !(ended instanceof Unmet) && ended.isSuccess;
 }
 
@@ -94,7 +94,7 @@ export const collecting: readonly SpecDemand[] = [
     check(trial) {
       const calls = callsAfterAdd(trial.attachment("c1"));
       if (trial.knows("1.1.0")) calls.push(endOf(() => trial.call("STATUS")));
-      for (const answer of calls.filter(hasSucceeded)) requireSilence(answer);
+      for (const answer of calls.filter(isSuccessful)) requireSilence(answer);
     },
   },
 ];

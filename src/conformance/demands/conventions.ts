@@ -1,11 +1,11 @@
 /** The conventions of CNI, and keys that a plugin does not know. */
 import { told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import { isLimit, limitTo, more, onHost, packetRules, requireNothingLeft } from "../leftovers.ts";
+import { isLimit, limitTo, linesOnHost, more, packetRules, requireNothingLeft } from "../leftovers.ts";
 import { everyKind } from "../subjects.ts";
 import { listIn, type Trial } from "../trial.ts";
 import { Unmet } from "../unmet.ts";
-import { callsAfterAdd, hasSucceeded } from "./collecting.ts";
+import { callsAfterAdd, isSuccessful } from "./collecting.ts";
 
 const CONVENTIONS = "the conventions of CNI";
 const NOT_THERE = "the plugin does not have the capability";
@@ -68,7 +68,7 @@ export const conventions: readonly SpecDemand[] = [
     check(trial) {
       const ofShort = callsAfterAdd(trial.attachment("c1"));
       const ofLong = callsAfterAdd(trial.attachment("c2", "0123456789abcdef".repeat(4)));
-      const refused = ofLong.find((ended, index) => !hasSucceeded(ended) && hasSucceeded(ofShort[index]!));
+      const refused = ofLong.find((ended, index) => !isSuccessful(ended) && isSuccessful(ofShort[index]!));
       if (refused !== undefined) throw refused instanceof Unmet ? refused : new Unmet(told(refused));
     },
   },
@@ -132,14 +132,14 @@ function requireMadeAndRemoved(
   conf: Record<string, unknown>,
   requireMade: (made: readonly string[]) => void,
 ): void {
-  const one = trial.attachment("c1"), before = onHost(trial.host);
+  const one = trial.attachment("c1"), before = linesOnHost(trial.host);
   one.add({ conf });
-  requireMade(more(before, onHost(trial.host)));
+  requireMade(more(before, linesOnHost(trial.host)));
   one.del({ conf });
-  const other = trial.attachment("c2"), between = onHost(trial.host);
+  const other = trial.attachment("c2"), between = linesOnHost(trial.host);
   other.add({ conf });
   other.del({ conf });
-  requireNothingLeft(between, () => onHost(trial.host), "left on the host after DEL");
+  requireNothingLeft(between, () => linesOnHost(trial.host), "left on the host after DEL");
 }
 
 function requireIp(trial: Trial, conf: Record<string, unknown>): void {

@@ -1,7 +1,7 @@
 /** DEL: it succeeds whatever is missing, and leaves nothing. */
 import { requireError } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import { inContainer, onHost, requireNothingLeft } from "../leftovers.ts";
+import { linesInContainer, linesOnHost, requireNothingLeft } from "../leftovers.ts";
 import { everyKind } from "../subjects.ts";
 import type { Trial, TrialAttachment } from "../trial.ts";
 import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
@@ -34,10 +34,14 @@ export const deleting: readonly SpecDemand[] = [
     name: "del-clears-namespace",
     sentence: "DEL removes the interface, and undoes everything that ADD did in the namespace",
     check(trial) {
-      const one = trial.attachment("c1"), before = inContainer(trial.host, one.container);
+      const one = trial.attachment("c1"), before = linesInContainer(trial.host, one.container);
       one.add();
       one.del();
-      requireNothingLeft(before, () => inContainer(trial.host, one.container), "left in the namespace after DEL");
+      requireNothingLeft(
+        before,
+        () => linesInContainer(trial.host, one.container),
+        "left in the namespace after DEL",
+      );
     },
   },
   {
@@ -46,10 +50,10 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "DEL undoes everything that ADD did for the container on the host: links, routes, rules, files",
     check(trial) {
       used(trial);
-      const one = trial.attachment("c1"), before = onHost(trial.host);
+      const one = trial.attachment("c1"), before = linesOnHost(trial.host);
       one.add();
       one.del();
-      requireNothingLeft(before, () => onHost(trial.host), "left on the host after DEL");
+      requireNothingLeft(before, () => linesOnHost(trial.host), "left on the host after DEL");
     },
   },
   {
@@ -71,12 +75,16 @@ export const deleting: readonly SpecDemand[] = [
       const conf = trial.subject.confOfOneAddress!;
       trial.attachment("c1").add({ conf });
       const late = trial.attachment("c2"),
-        host = onHost(trial.host),
-        inside = inContainer(trial.host, late.container);
+        host = linesOnHost(trial.host),
+        inside = linesInContainer(trial.host, late.container);
       requireError(late.call("ADD", { conf }));
       late.del({ conf });
-      requireNothingLeft(inside, () => inContainer(trial.host, late.container), "left in the namespace after DEL");
-      requireNothingLeft(host, () => onHost(trial.host), "left on the host after DEL");
+      requireNothingLeft(
+        inside,
+        () => linesInContainer(trial.host, late.container),
+        "left in the namespace after DEL",
+      );
+      requireNothingLeft(host, () => linesOnHost(trial.host), "left on the host after DEL");
     },
   },
   {
@@ -140,11 +148,11 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "DEL removes what ADD did on the host also when the namespace is gone",
     check(trial) {
       used(trial);
-      const one = trial.attachment("c1"), before = onHost(trial.host);
+      const one = trial.attachment("c1"), before = linesOnHost(trial.host);
       one.add();
       trial.host.removeContainer(one.container);
       one.del();
-      requireNothingLeft(before, () => onHost(trial.host), "left on the host after DEL");
+      requireNothingLeft(before, () => linesOnHost(trial.host), "left on the host after DEL");
     },
   },
   {
