@@ -45,7 +45,7 @@ function readName(bytes: Uint8Array, start: number): { name: string; end: number
 }
 
 /** What a server wrote, for people: everything that is not plain text is escaped. */
-export function printable(bytes: Uint8Array): string {
+export function printableBytes(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) {
     const isPlain = byte >= 0x20 && byte < 0x7f && byte !== 0x5c;

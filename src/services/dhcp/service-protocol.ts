@@ -28,7 +28,7 @@ export type ServiceRequest =
   | AcquireRequest
   | { do: "check"; owner: Owner }
   | { do: "release"; owner: Owner }
-  /** Leases of a network, whose names (`nameOf`) come after this one: so many as fit into an answer. */
+  /** Leases of a network, whose names (`ownerName`) come after this one: so many as fit into an answer. */
   | { do: "list"; network: string; after: string }
   | { do: "report"; network: string };
 
@@ -79,7 +79,7 @@ export class InvalidRequest extends Error {
 }
 
 /** Throws InvalidRequest. */
-export function readRequest(line: string): ServiceRequest {
+export function readServiceRequest(line: string): ServiceRequest {
   const document = parseDocument(line, "the request");
   const request: Record<string, unknown> = isObject(document) ? document : {};
   if (request.version !== PROTOCOL_VERSION) {
@@ -129,7 +129,7 @@ function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-export function nameOf({ containerId, network, ifName }: Owner): string {
+export function ownerName({ containerId, network, ifName }: Owner): string {
   return `${containerId}/${network}/${ifName}`;
 }
 

@@ -1,12 +1,12 @@
 /** What the service says is judged before it counts: it comes from another process. */
 import { expect, test } from "bun:test";
-import { textOf6 } from "../../../src/services/dhcp/journal/lease-text6.ts";
-import { textOf } from "../../../src/services/dhcp/journal/lease-text.ts";
+import { leaseTextOf6 } from "../../../src/services/dhcp/journal/lease-text6.ts";
+import { leaseTextOf } from "../../../src/services/dhcp/journal/lease-text.ts";
 import { type Answer, readAnswer } from "../../../src/services/dhcp/service-protocol.ts";
 import { parseAddress, parsePrefix } from "../../../src/net/address.ts";
 
 const version = 1;
-const lease = textOf({
+const lease = leaseTextOf({
   address: parsePrefix("10.1.0.9/24")!,
   server: parseAddress("10.1.0.1")!,
   routers: [parseAddress("10.1.0.1")!],
@@ -21,7 +21,7 @@ const lease = textOf({
   times: { lease: Infinity, renew: 5, rebind: 6 },
   ignored: [],
 });
-const lease6 = textOf6({
+const lease6 = leaseTextOf6({
   server: Uint8Array.of(1),
   preference: 0,
   status: { code: 0, text: "" },

@@ -22,7 +22,7 @@ import { configuredRoutes } from "../../../services/dhcp/configured-routes.ts";
 import { Journal, recordsIn } from "../../../services/dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../services/dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../services/dhcp/journal/lease-text6.ts";
-import { nameOf, type ServiceRequest } from "../../../services/dhcp/service-protocol.ts";
+import { ownerName, type ServiceRequest } from "../../../services/dhcp/service-protocol.ts";
 import { routesOf } from "../../../services/dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
@@ -146,9 +146,9 @@ function ownersAt(conf: DhcpConf): Owner[] {
     const request: ServiceRequest = { do: "list", network: conf.name, after };
     const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, request, PATIENCE_MS));
     const last = owners.at(-1);
-    if (last === undefined || nameOf(last) <= after) return all;
+    if (last === undefined || ownerName(last) <= after) return all;
     all.push(...owners);
-    after = nameOf(last);
+    after = ownerName(last);
   }
 }
 

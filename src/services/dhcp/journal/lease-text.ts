@@ -22,7 +22,7 @@ export interface LeaseText {
   rebind: number | null;
 }
 
-export function textOf(offered: Offered): LeaseText {
+export function leaseTextOf(offered: Offered): LeaseText {
   const { address, server, routers, routes, nameServers, timeServers, broadcast, times, domain, mtu } = offered;
   return {
     address: formatPrefix(address),
@@ -45,7 +45,7 @@ export function textOf(offered: Offered): LeaseText {
   };
 }
 
-/** Throws when the text is not what `textOf` writes. */
+/** Throws when the text is not what `leaseTextOf` writes. */
 export function offeredOf(text: LeaseText): Offered {
   return {
     address: must(parsePrefix(text.address)),

@@ -18,7 +18,7 @@ export interface LeaseText6 {
   timeServers: string[];
 }
 
-export function textOf6({ binding, server, nameServers, search, timeServers }: Offered6): LeaseText6 {
+export function leaseTextOf6({ binding, server, nameServers, search, timeServers }: Offered6): LeaseText6 {
   const { address, preferred, valid, renew, rebind } = binding;
   return {
     address: formatAddress(address),
@@ -33,7 +33,7 @@ export function textOf6({ binding, server, nameServers, search, timeServers }: O
   };
 }
 
-/** Throws when the text is not what `textOf6` writes. */
+/** Throws when the text is not what `leaseTextOf6` writes. */
 export function leaseOf6(text: LeaseText6): Offered6 {
   const { preferred, valid, renew, rebind } = text;
   const address = parseAddress(text.address);

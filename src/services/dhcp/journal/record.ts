@@ -61,7 +61,7 @@ export function beginningOf({ since, sinceWall }: Stamps, isSameBoot: boolean, {
 }
 
 /** When the last of the leases ends, in seconds since 1970. */
-export function endOf({ v4, v6 }: Pick<LeaseRecord, "v4" | "v6">): number {
+export function endOfLeases({ v4, v6 }: Pick<LeaseRecord, "v4" | "v6">): number {
   const of4 = v4 === undefined ? 0 : v4.sinceWall + (v4.lease.lease ?? Infinity);
   return Math.max(of4, v6 === undefined ? 0 : v6.sinceWall + (v6.lease.valid ?? Infinity));
 }

@@ -11,7 +11,7 @@ import type { NetnsHandle } from "./netns-handle.ts";
 /** What the kernel gives IPv6 routes that say none. Without it, a deletion would take the kernel's own route, too. */
 const METRIC_OF_IPV6 = 1024;
 
-export function kernelRoutes(routes: readonly Route[], oif: number): KernelRoute[] {
+export function kernelRoutesOfLease(routes: readonly Route[], oif: number): KernelRoute[] {
   return routes.map((route) => {
     const { gw, priority, table, scope, mtu, advmss } = route, dst = parsePrefix(route.dst)!;
     const gateway = isOnLink(route) ? undefined : parseAddress(gw!);

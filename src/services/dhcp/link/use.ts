@@ -15,7 +15,7 @@ import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import type { LeaseOptions } from "../lease-options.ts";
 import { announce } from "./arp.ts";
-import { addRoutes, includesRoute, kernelRoutes, removeRoutes } from "./kernel-routes.ts";
+import { addRoutes, includesRoute, kernelRoutesOfLease, removeRoutes } from "./kernel-routes.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 
 /** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
@@ -51,7 +51,7 @@ export function exchangeLease(
 }
 
 /** Takes the address and the routes of a lease that has ended from the link. */
-export function removeLease(
+export function removeLeaseFromLink(
   handle: NetnsHandle,
   offered: Offered,
   how: LeaseOptions["onExpiry"],
@@ -87,5 +87,5 @@ function lend(
 }
 
 function routesOnLink(offered: Offered, options: LeaseOptions, oif: number): KernelRoute[] {
-  return kernelRoutes(routesOf(offered, options), oif);
+  return kernelRoutesOfLease(routesOf(offered, options), oif);
 }

@@ -10,7 +10,7 @@ import { isSameBytes } from "../../../net/address.ts";
 import { configuredRoutes } from "../configured-routes.ts";
 import type { LeaseOptions } from "../lease-options.ts";
 import type { Binding } from "../v6/message/offer.ts";
-import { addRoutes, kernelRoutes, removeRoutes } from "./kernel-routes.ts";
+import { addRoutes, kernelRoutesOfLease, removeRoutes } from "./kernel-routes.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 
 /** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
@@ -50,7 +50,7 @@ export function removeBinding(handle: NetnsHandle, { address }: Binding, options
 }
 
 function routesOnLink(options: LeaseOptions, oif: number): KernelRoute[] {
-  return kernelRoutes(configuredRoutes(options, "ipv6"), oif);
+  return kernelRoutesOfLease(configuredRoutes(options, "ipv6"), oif);
 }
 
 function lifetimeOf({ preferred, valid }: Binding, age: number) {

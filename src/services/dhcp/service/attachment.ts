@@ -3,12 +3,12 @@ import { errorText } from "../../../cni/error.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { setLink } from "../../../ffi/netlink/route/link.ts";
 import type { Journal } from "../journal/journal.ts";
-import { textOf } from "../journal/lease-text.ts";
-import { textOf6 } from "../journal/lease-text6.ts";
+import { leaseTextOf } from "../journal/lease-text.ts";
+import { leaseTextOf6 } from "../journal/lease-text6.ts";
 import type { Clock, LeaseRecord } from "../journal/record.ts";
 import { type LinkLocation, NetnsHandle, SharedHandle } from "../link/netns-handle.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
-import { type AcquireRequest, type Answer, failure, nameOf, PROTOCOL_VERSION } from "../service-protocol.ts";
+import { type AcquireRequest, type Answer, failure, ownerName, PROTOCOL_VERSION } from "../service-protocol.ts";
 import type { FamilyName, LeaseOptions } from "../lease-options.ts";
 import type { LeaseAttachment } from "./family-lease.ts";
 import { IPV4_TYPE, IPV6_TYPE, sendLastMessage } from "./last-message.ts";
@@ -43,7 +43,7 @@ export class Attachment implements LeaseAttachment {
     handle?: NetnsHandle,
   ) {
     this.netns = new SharedHandle(location, handle);
-    this.name = nameOf(owner);
+    this.name = ownerName(owner);
     if (options.v4) this.v4 = new V4Lease(this, location.mac);
     if (options.v6 !== undefined) this.v6 = new V6Lease(this, options.v6);
   }
@@ -221,8 +221,8 @@ export class Attachment implements LeaseAttachment {
     const of4 = this.v4?.client.lease, of6 = this.v6?.client.lease;
     return {
       version: PROTOCOL_VERSION,
-      lease: of4 && textOf(of4.offered),
-      lease6: of6 && textOf6(of6.offered),
+      lease: of4 && leaseTextOf(of4.offered),
+      lease6: of6 && leaseTextOf6(of6.offered),
     };
   }
 

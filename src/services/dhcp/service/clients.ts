@@ -9,7 +9,7 @@ import {
   failure,
   InvalidRequest,
   LONGEST_LINE,
-  readRequest,
+  readServiceRequest,
   type ServiceRequest,
 } from "../service-protocol.ts";
 import { whyRefused } from "./admission.ts";
@@ -144,7 +144,7 @@ class Connection implements Client {
     // Go's plugin begins so.
     if (line.startsWith("CONNECT ")) return this.close(ANSWER_TO_GO);
     try {
-      const request = readRequest(line), { netns } = this;
+      const request = readServiceRequest(line), { netns } = this;
       // The service closes it from now on.
       this.netns = undefined;
       this.serve(request, this, netns);

@@ -20,7 +20,7 @@ export interface Flags {
 /** The text says what is wrong, and what the flags are. Without a problem, somebody asked for these. */
 export class WrongFlags extends Error {
   constructor(readonly problem: string) {
-    super(problem === "" ? usage() : `${problem}\n${usage()}`);
+    super(problem === "" ? serviceUsage() : `${problem}\n${serviceUsage()}`);
   }
 }
 
@@ -113,7 +113,7 @@ export function pausesOf({ timeout, longestPause }: Pick<Flags, "timeout" | "lon
   return [1, 2, 4, 8, 16].map((factor) => Math.min(first * factor, longestPause ?? Infinity));
 }
 
-export function usage(): string {
+export function serviceUsage(): string {
   const lines = Object.entries(flagsOfService).map(([name, { value, help }]) =>
     `  -${name}${value ? ` ${value}` : ""}\n    \t${help}`
   );

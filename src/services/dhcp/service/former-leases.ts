@@ -3,7 +3,7 @@ import { errorText } from "../../../cni/error.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { LeaseRecord } from "../journal/record.ts";
-import { nameOf } from "../service-protocol.ts";
+import { ownerName } from "../service-protocol.ts";
 import { say } from "./log.ts";
 
 export class FormerLeases {
@@ -33,7 +33,7 @@ export class FormerLeases {
   }
 
   takeNamed(name: string): LeaseRecord[] {
-    const found = [...this.records.values()].filter((record) => nameOf(record) === name);
+    const found = [...this.records.values()].filter((record) => ownerName(record) === name);
     for (const record of found) this.take(record, record.wishes.clientId);
     return found;
   }
@@ -84,5 +84,5 @@ export class ReleasedAddresses {
 }
 
 function keyOf({ network, containerId, ifName }: Owner, clientId: string | undefined): string {
-  return clientId === undefined ? nameOf({ network, containerId, ifName }) : `${network}\0${clientId}`;
+  return clientId === undefined ? ownerName({ network, containerId, ifName }) : `${network}\0${clientId}`;
 }

@@ -12,13 +12,13 @@ import { closeFile, identify } from "../../../ffi/files.ts";
 import type { Daemon } from "../../daemon/daemon.ts";
 import { expectLongLife } from "../../daemon/long-life.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
-import { endOf, type LeaseRecord } from "../journal/record.ts";
+import { endOfLeases, type LeaseRecord } from "../journal/record.ts";
 import { LinkGone } from "../link/netns-handle.ts";
 import {
   type AcquireRequest,
   failure,
-  nameOf,
   type NetworkReport,
+  ownerName,
   PROTOCOL_VERSION,
   type ServiceRequest,
 } from "../service-protocol.ts";
@@ -91,7 +91,7 @@ export class Service {
       try {
         this.takeUpOne(entry);
       } catch (error) {
-        say(`${nameOf(entry.record)}: ${error instanceof Error ? error.stack : error}`);
+        say(`${ownerName(entry.record)}: ${error instanceof Error ? error.stack : error}`);
       }
     }
     if (entries.length > 0) {
@@ -107,8 +107,8 @@ export class Service {
     const { bootId, clock } = this.context, isSameBoot = record.bootId === bootId;
     if (isToBeReleased) return this.releaseAttachment(Attachment.resume(record, 0, this.context));
     if (isSameBoot) {
-      this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.context));
-    } else if (clock().wall < endOf(record) + MEMORY_S) {
+      this.attachments.set(ownerName(record), Attachment.resume(record, SPREAD_S, this.context));
+    } else if (clock().wall < endOfLeases(record) + MEMORY_S) {
       this.formerLeases.add(record);
     } else {
       this.journal.remove(record);
@@ -182,7 +182,7 @@ export class Service {
       attachment = this.attachmentFor(request, netns, boot);
     } catch (error) {
       if (!(error instanceof LinkGone) && !(error instanceof Refused)) {
-        say(`${nameOf(request.owner)}: ${errorText(error)}`);
+        say(`${ownerName(request.owner)}: ${errorText(error)}`);
       }
       return client.answer(failure(errorText(error)));
     }
@@ -200,7 +200,7 @@ export class Service {
 
   /** The attachment's lease, held, being asked for, or begun now. */
   private attachmentFor(request: AcquireRequest, netns: number, now: number): Attachment {
-    const { owner, wishes: { clientId } } = request, name = nameOf(owner), before = this.attachments.get(name);
+    const { owner, wishes: { clientId } } = request, name = ownerName(owner), before = this.attachments.get(name);
     const rival = clientId === undefined
       ? undefined
       : this.attachmentsIn(owner.network).find((one) => one !== before && one.options.clientId === clientId);
@@ -232,24 +232,24 @@ export class Service {
     if (record === undefined) return { address: this.releasedAddresses.of(owner, clientId), isOurs: false };
     const address = record.v4 && parsePrefix(record.v4.lease.address)!.bytes;
     const lease6 = record.v6 && leaseOfRecord6(record.v6, false, clock);
-    return { address, isOurs: clock.wall < endOf(record), lease6 };
+    return { address, isOurs: clock.wall < endOfLeases(record), lease6 };
   }
 
   private check(owner: Owner) {
-    const attachment = this.attachments.get(nameOf(owner));
-    if (attachment === undefined) return failure(`no lease is held for ${nameOf(owner)}`);
-    return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${nameOf(owner)} has ended`);
+    const attachment = this.attachments.get(ownerName(owner));
+    if (attachment === undefined) return failure(`no lease is held for ${ownerName(owner)}`);
+    return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${ownerName(owner)} has ended`);
   }
 
   private hasObtained({ owner, options }: Pick<Attachment, "owner" | "options">): void {
     this.failedAdds.forget(owner.network);
     const record = this.formerLeases.take(owner, options.clientId);
     // A record of the same name has been replaced.
-    if (record !== undefined && nameOf(record) !== nameOf(owner)) this.journal.remove(record);
+    if (record !== undefined && ownerName(record) !== ownerName(owner)) this.journal.remove(record);
   }
 
   private release(owner: Owner): void {
-    const name = nameOf(owner), attachment = this.attachments.get(name);
+    const name = ownerName(owner), attachment = this.attachments.get(name);
     this.attachments.delete(name);
     if (attachment !== undefined) this.releaseAttachment(attachment);
     for (const record of this.formerLeases.takeNamed(name)) this.releaseFormer(record);
@@ -264,7 +264,7 @@ export class Service {
   /** Leases that are being asked for are not listed: somebody wants them now. */
   private list(network: string, after: string): Owner[] {
     const held = this.attachmentsIn(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
-    const named = new Map([...this.formerLeases.all(), ...held].map((owner) => [nameOf(owner), owner]));
+    const named = new Map([...this.formerLeases.all(), ...held].map((owner) => [ownerName(owner), owner]));
     return [...named.keys()].filter((name) => named.get(name)!.network === network && name > after).sort()
       .slice(0, MOST_LISTED).map((name) => {
         const { containerId, ifName } = named.get(name)!;
@@ -274,7 +274,7 @@ export class Service {
 
   /** Releases what a container of before the boot had. */
   private releaseFormer(record: LeaseRecord): void {
-    if (this.context.clock().wall < endOf(record)) {
+    if (this.context.clock().wall < endOfLeases(record)) {
       this.releaseAttachment(Attachment.resume(record, 0, this.context));
     } else {
       this.journal.remove(record);

@@ -2,12 +2,12 @@
 import { ALL_CARDS } from "../../../ffi/socket/packet.ts";
 import { formatAddress } from "../../../net/address.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
-import { offeredOf, textOf } from "../journal/lease-text.ts";
+import { leaseTextOf, offeredOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
 import { ArpProbing } from "../link/arp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
-import { exchangeLease, lowerMtu, removeLease, setLifetime } from "../link/use.ts";
+import { exchangeLease, lowerMtu, removeLeaseFromLink, setLifetime } from "../link/use.ts";
 import { type Action, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
@@ -66,11 +66,17 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   toRecord(): V4Record | undefined {
     const { client: { lease }, origin } = this, serverMac = this.serverMac && formatMac(this.serverMac) || "";
     if (lease !== undefined) {
-      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), serverMac, origin };
+      return {
+        lease: leaseTextOf(lease.offered),
+        ...stampsOf(lease.since, this.attachment.clock()),
+        serverMac,
+        origin,
+      };
     }
     // The lease has ended: the next service asks for another one.
     const { ended } = this;
-    return ended && { lease: { ...textOf(ended), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
+    return ended &&
+      { lease: { ...leaseTextOf(ended), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
   }
 
   protected open(handle: NetnsHandle): Sockets {
@@ -151,7 +157,12 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     this.close();
     this.ended = lease.offered;
     this.applied((handle) =>
-      removeLease(handle, lease.offered, isRefused ? "remove" : attachment.options.onExpiry, attachment.options)
+      removeLeaseFromLink(
+        handle,
+        lease.offered,
+        isRefused ? "remove" : attachment.options.onExpiry,
+        attachment.options,
+      )
     );
     this.close();
     attachment.record(false);

@@ -1,7 +1,7 @@
 /** A DHCPv6 lease on a link: performs the actions of its client. */
 import { EADDRNOTAVAIL, isErrno } from "../../../ffi/errno.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
+import { leaseOf6, leaseTextOf6 } from "../journal/lease-text6.ts";
 import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../journal/record.ts";
 import { NeighbourProbing } from "../link/ndp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
@@ -66,11 +66,11 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   toRecord(): V6Record | undefined {
     const { lease } = this.client, linkLocal = this.linkLocal?.toHex() ?? "";
     if (lease !== undefined) {
-      return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), linkLocal };
+      return { lease: leaseTextOf6(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), linkLocal };
     }
     // The lease has ended: the next service asks for another one.
     const { ended } = this;
-    return ended && { lease: { ...textOf6(ended), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
+    return ended && { lease: { ...leaseTextOf6(ended), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
   }
 
   override wake(now: number): void {

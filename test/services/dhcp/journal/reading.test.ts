@@ -3,13 +3,18 @@ import { expect, test } from "bun:test";
 import {
   leaseOf6,
   type LeaseText6,
+  leaseTextOf6,
   requireLease6,
-  textOf6,
 } from "../../../../src/services/dhcp/journal/lease-text6.ts";
-import { type LeaseText, offeredOf, requireLease, textOf } from "../../../../src/services/dhcp/journal/lease-text.ts";
-import { endOf, type LeaseRecord, LONG_AGO, readRecord } from "../../../../src/services/dhcp/journal/record.ts";
+import {
+  type LeaseText,
+  leaseTextOf,
+  offeredOf,
+  requireLease,
+} from "../../../../src/services/dhcp/journal/lease-text.ts";
+import { endOfLeases, type LeaseRecord, LONG_AGO, readRecord } from "../../../../src/services/dhcp/journal/record.ts";
 import { readLeaseOptions } from "../../../../src/services/dhcp/lease-options.ts";
-import { readRequest, type ServiceRequest } from "../../../../src/services/dhcp/service-protocol.ts";
+import { readServiceRequest, type ServiceRequest } from "../../../../src/services/dhcp/service-protocol.ts";
 import { recordOf, usualOptions } from "../../../support/dhcp/lease-record.ts";
 
 const lease: LeaseText = {
@@ -39,8 +44,8 @@ const record = recordOf("c1", {
 const copyOf = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
 test("leases as text, and back", () => {
-  for (const one of [lease, bare]) expect(copyOf(textOf(offeredOf(one)))).toEqual(one);
-  for (const one of [lease6, bare6]) expect(copyOf(textOf6(leaseOf6(one)))).toEqual(one);
+  for (const one of [lease, bare]) expect(copyOf(leaseTextOf(offeredOf(one)))).toEqual(one);
+  for (const one of [lease6, bare6]) expect(copyOf(leaseTextOf6(leaseOf6(one)))).toEqual(one);
   expect(offeredOf(bare).times).toEqual({ lease: Infinity, renew: Infinity, rebind: Infinity });
   expect(leaseOf6(lease6)).toMatchObject({
     preference: 0,
@@ -56,18 +61,21 @@ test("a record is read as it was written", () => {
 });
 
 test("the end of a record is that of the lease that lasts longer", () => {
-  expect(endOf({})).toBe(0);
-  expect(endOf({ v4: { ...record.v4!, lease: { ...lease, lease: 100 } } })).toBe(1100);
-  expect(endOf({ v6: { ...record.v6!, lease: { ...lease6, valid: 100 } } })).toBe(2100);
-  expect(endOf({ ...record, v6: { ...record.v6!, lease: { ...lease6, valid: 100 } } })).toBe(2100);
+  expect(endOfLeases({})).toBe(0);
+  expect(endOfLeases({ v4: { ...record.v4!, lease: { ...lease, lease: 100 } } })).toBe(1100);
+  expect(endOfLeases({ v6: { ...record.v6!, lease: { ...lease6, valid: 100 } } })).toBe(2100);
+  expect(endOfLeases({ ...record, v6: { ...record.v6!, lease: { ...lease6, valid: 100 } } })).toBe(2100);
   expect(
-    endOf({
+    endOfLeases({
       v4: { ...record.v4!, lease: { ...lease, lease: 5000 } },
       v6: { ...record.v6!, lease: { ...lease6, valid: 1 } },
     }),
   )
     .toBe(6000);
-  expect([endOf({ v4: { ...record.v4!, lease: bare } }), endOf({ v6: record.v6 })]).toEqual([Infinity, Infinity]);
+  expect([endOfLeases({ v4: { ...record.v4!, lease: bare } }), endOfLeases({ v6: record.v6 })]).toEqual([
+    Infinity,
+    Infinity,
+  ]);
   expect(LONG_AGO).toEqual({ since: 0, sinceWall: 0 });
 });
 
@@ -178,7 +186,7 @@ const requests: ServiceRequest[] = [
 ];
 test.each(requests)("a request: %j", (request) => {
   const line = { version: 1, ...request };
-  expect(readRequest(JSON.stringify(line))).toEqual(copyOf(line));
+  expect(readServiceRequest(JSON.stringify(line))).toEqual(copyOf(line));
 });
 
 test.each<[object, string]>([
@@ -200,12 +208,14 @@ test.each<[object, string]>([
   [{ do: "report" }, "network is missing"],
   [{ do: "report", network: "" }, "network is missing"],
 ])("no request: %j", (request, problem) => {
-  expect(() => readRequest(JSON.stringify({ version: 1, ...request }))).toThrow(`malformed request: ${problem}`);
+  expect(() => readServiceRequest(JSON.stringify({ version: 1, ...request }))).toThrow(
+    `malformed request: ${problem}`,
+  );
 });
 
 test("a request of another version says so, whatever else it is", () => {
   for (const line of ['{"version":2}', "{}", "[]", "5"]) {
-    expect(() => readRequest(line)).toThrow(
+    expect(() => readServiceRequest(line)).toThrow(
       expect.objectContaining({
         message: expect.stringMatching(/^the plugin speaks version (2|undefined), the service 1$/),
         hint: "restart the service, so that both are of one version",

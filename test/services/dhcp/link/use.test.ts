@@ -4,8 +4,8 @@ import { offeredOf } from "../../../../src/services/dhcp/journal/lease-text.ts";
 import type { LeaseOptions } from "../../../../src/services/dhcp/lease-options.ts";
 import { NetnsHandle } from "../../../../src/services/dhcp/link/netns-handle.ts";
 import { checkDuplicatesAgain, prepareForV6 } from "../../../../src/services/dhcp/link/sockets6.ts";
-import { includesRoute, kernelRoutes } from "../../../../src/services/dhcp/link/kernel-routes.ts";
-import { exchangeLease, lowerMtu, removeLease, setLifetime } from "../../../../src/services/dhcp/link/use.ts";
+import { includesRoute, kernelRoutesOfLease } from "../../../../src/services/dhcp/link/kernel-routes.ts";
+import { exchangeLease, lowerMtu, removeLeaseFromLink, setLifetime } from "../../../../src/services/dhcp/link/use.ts";
 import { exchangeBinding, removeBinding, setLifetimes } from "../../../../src/services/dhcp/link/use6.ts";
 import type { Offered } from "../../../../src/services/dhcp/v4/message/offer.ts";
 import type { Binding } from "../../../../src/services/dhcp/v6/message/offer.ts";
@@ -119,7 +119,7 @@ test.each(
   "at the end of a lease: %s",
   (how, rest) => {
     using link = linkWith();
-    removeLease(handle(), one, how, options());
+    removeLeaseFromLink(handle(), one, how, options());
     const gone = ["no route 10.2.0.0/16 scope 253", "no route 10.3.0.0/16 via 10.1.0.2"];
     expect(link.news()).toEqual(how === "keep" ? [] : [...gone, ...rest]);
   },
@@ -217,7 +217,7 @@ test("routes of the configuration come and go with the lease, and stay when a re
   const moved = { ...after, routers: [ip("10.1.0.8")] };
   exchangeLease(handle(), { before: after, after: moved, seconds: 99 }, options({ routes: own }));
   expect(link.news()).toEqual(["no route 10.9.0.0/16 via 10.1.0.1", lent, "route 10.9.0.0/16 via 10.1.0.8"]);
-  removeLease(handle(), moved, "remove", options({ routes: own }));
+  removeLeaseFromLink(handle(), moved, "remove", options({ routes: own }));
   expect(link.news()).toEqual([
     "no route 10.3.0.0/16 via 10.1.0.3",
     "no route 10.2.0.0/16 via 10.1.0.4 metric 3",
@@ -228,7 +228,7 @@ test("routes of the configuration come and go with the lease, and stay when a re
 
 test("routes that differ in metric or table alone are different ones", () => {
   const texts = [{ priority: 1 }, { priority: 2 }, { priority: 2, table: 7 }];
-  const found = kernelRoutes(texts.map((one) => ({ dst: "10.9.0.0/16", gw: "10.1.0.4", ...one })), 7);
+  const found = kernelRoutesOfLease(texts.map((one) => ({ dst: "10.9.0.0/16", gw: "10.1.0.4", ...one })), 7);
   for (const route of found) {
     expect(found.filter((other) => includesRoute([other], route))).toEqual([route]);
   }

@@ -1,6 +1,6 @@
 /** The bytes of messages and options at their limits: what is still read, and what is not (RFC 2131, RFC 2132, RFC 3442). */
 import { expect, test } from "bun:test";
-import { isDomainName, printable, readSearchList } from "../../../../src/services/dhcp/names.ts";
+import { isDomainName, printableBytes, readSearchList } from "../../../../src/services/dhcp/names.ts";
 import {
   decodeReply,
   encodeReply,
@@ -231,5 +231,5 @@ test("pointers of a search list: to what is before, far away, and reading goes o
 });
 
 test("a text is plain from the space to the tilde", () => {
-  expect(printable(bytes("1f 20 7e 7f 5b 5c 5d"))).toBe("\\x1f ~\\x7f[\\x5c]");
+  expect(printableBytes(bytes("1f 20 7e 7f 5b 5c 5d"))).toBe("\\x1f ~\\x7f[\\x5c]");
 });

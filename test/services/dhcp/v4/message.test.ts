@@ -8,7 +8,7 @@ import {
   type Message,
   option,
 } from "../../../../src/services/dhcp/v4/message/message.ts";
-import { isDomainName, printable, readSearchList } from "../../../../src/services/dhcp/names.ts";
+import { isDomainName, printableBytes, readSearchList } from "../../../../src/services/dhcp/names.ts";
 import { readOffer, UnusableOffer } from "../../../../src/services/dhcp/v4/message/offer.ts";
 import { readClasslessRoutes, readStaticRoutes } from "../../../../src/services/dhcp/v4/message/routes.ts";
 
@@ -227,7 +227,7 @@ test("names and texts of servers carry nothing else", () => {
   for (const name of ["", ".", "a..b", "-a", "a-", "a b", "a/b", "$(x)", `${"x".repeat(64)}.org`]) {
     expect(isDomainName(name)).toBe(false);
   }
-  expect(printable(text("no\n\x1b[31m\\"))).toBe("no\\x0a\\x1b[31m\\x5c");
+  expect(printableBytes(text("no\n\x1b[31m\\"))).toBe("no\\x0a\\x1b[31m\\x5c");
 });
 
 test("random bytes are read or refused, and what is read stays what it is", () => {

@@ -6,7 +6,7 @@
  */
 import { isSameBytes } from "../../../../net/address.ts";
 import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
-import { printable } from "../../names.ts";
+import { printableBytes } from "../../names.ts";
 import { type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
 import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
 
@@ -314,7 +314,7 @@ export class LeaseClient {
   }
 
   private refused(message: Message, now: number): Action[] {
-    const text = printable(message.options.get(option.text) ?? new Uint8Array());
+    const text = printableBytes(message.options.get(option.text) ?? new Uint8Array());
     const server = message.options.get(option.server)?.join(".") ?? "unknown";
     this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
     const isHasty = this.state === "requesting" || now - (this.lease?.since ?? -Infinity) < HASTY_S;

@@ -3,7 +3,7 @@
  * Pure.
  */
 import { compareAddresses, formatAddress } from "../../../../net/address.ts";
-import { isDomainName, printable } from "../../names.ts";
+import { isDomainName, printableBytes } from "../../names.ts";
 import {
   all,
   decodeIa,
@@ -120,7 +120,7 @@ function readStatus(options: Options6): Reply["status"] {
   if (bytes === undefined) return { code: status.success, text: "" };
   const read = decodeStatus(bytes);
   if (read === undefined) throw new UnusableReply("a status is malformed (option 13)");
-  return { code: read.code, text: printable(read.text.subarray(0, 256)) };
+  return { code: read.code, text: printableBytes(read.text.subarray(0, 256)) };
 }
 
 function readAddresses({ options }: Ia, ignored: string[]): { usable: IaAddress[]; withdrawn: Uint8Array[] } {
