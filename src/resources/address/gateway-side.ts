@@ -64,11 +64,13 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
     return differences;
   },
   inTheWay(spec, host) {
-    const { differenceOf } = require("./shared/way-to-container.ts") as typeof import("./shared/way-to-container.ts");
+    const { differenceOfWay } = require(
+      "./shared/way-to-container.ts",
+    ) as typeof import("./shared/way-to-container.ts");
     const link = getLink(host.route, spec.ifName);
     return link === undefined ? [] : spec.addresses.flatMap(({ address }) => {
       const route = routeTo(address, link.index);
-      return differenceOf({ to: route.dst.bytes, link, route }, host);
+      return differenceOfWay({ to: route.dst.bytes, link, route }, host);
     });
   },
   repair(spec, host) {

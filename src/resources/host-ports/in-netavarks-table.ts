@@ -11,7 +11,7 @@ import type { CommentedHolder } from "./holders.ts";
 import { ownerText } from "../packets/shared/owner-comment.ts";
 import { chain, portsChainFamily, portsMapsAmong, table } from "../netavark/shared/nft-names.ts";
 import { toPort } from "../netavark/shared/nft-rules.ts";
-import { isSame } from "../netavark/shared/nft-table.ts";
+import { areSameExpressions } from "../netavark/shared/nft-table.ts";
 
 /** Ports of all addresses are elements of maps, or rules of netavark's; ports of one address are rules. */
 export function holdersInNetavarksTable({ claims }: PortClaimant, socket: NetlinkSocket): CommentedHolder[] {
@@ -32,7 +32,8 @@ export function holdersInNetavarksTable({ claims }: PortClaimant, socket: Netlin
     const isPort = toPort(protocol, port), isOfOne = [...ofFamily(size), destinationAddress(size, size)];
     for (const { chain: name, comment, expressions } of rules) {
       if (portsChainFamily(name) !== family) continue;
-      const has = (wanted: typeof isPort, from = 0) => isSame(wanted, expressions.slice(from, from + wanted.length));
+      const has = (wanted: typeof isPort, from = 0) =>
+        areSameExpressions(wanted, expressions.slice(from, from + wanted.length));
       const address = expressions[isOfOne.length];
       if (has(isPort)) hold(claim, comment, true);
       else if (has(isOfOne) && has(isPort, isOfOne.length + 1) && (at === undefined || compares(address!, at))) {

@@ -18,7 +18,7 @@ export function hostListeners(claims: readonly PortClaim[]): string[] {
   for (const protocol of new Set(claims.map((claim) => claim.protocol))) {
     const wanted = claims.filter((claim) => claim.protocol === protocol);
     for (const { address, ...listener } of listenersOf(protocol, wanted)) {
-      if (!wanted.some((claim) => takes(claim, { address, ...listener }))) continue;
+      if (!wanted.some((claim) => wouldTakeFrom(claim, { address, ...listener }))) continue;
       const host = address.length === 4 ? formatAddress(address) : `[${formatAddress(address)}]`;
       taken.getOrInsertComputed(`${listener.port}/${protocol} ${host}`, () => []).push(listener.inode);
     }
@@ -57,7 +57,7 @@ function plain(listener: ListeningSocket): ListeningSocket {
 }
 
 /** Whether the container would get packets of the listener's. */
-export function takes({ family, port, at }: PortClaim, listener: Omit<ListeningSocket, "inode">): boolean {
+export function wouldTakeFrom({ family, port, at }: PortClaim, listener: Omit<ListeningSocket, "inode">): boolean {
   const { address, isV6Only } = listener, listensIn: Family = address.length === 4 ? 4 : 6;
   if (listener.port !== port || isLoopback6(at)) return false;
   if (address.every((byte) => byte === 0)) return listensIn === family || (listensIn === 6 && !isV6Only);

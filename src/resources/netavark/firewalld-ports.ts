@@ -65,7 +65,7 @@ const UNKNOWN_POLICY = "INVALID_POLICY";
 
 /** Calls `work` for each policy that has a part of these ports. */
 function forEachPolicy(spec: PublishedPortsSpec, work: (name: string, own: PolicyPorts) => void): void {
-  for (const [name, own] of Object.entries(portsOf(spec))) {
+  for (const [name, own] of Object.entries(policyPorts(spec))) {
     if (own.forwards.length + own.rich.length > 0) work(name, own);
   }
 }
@@ -77,8 +77,8 @@ function forEachPolicy(spec: PublishedPortsSpec, work: (name: string, own: Polic
 function remove(call: FirewalldCall, spec: PublishedPortsSpec, host: Host, isRestated: boolean): void {
   const addresses = spec.targets.map(({ address }) => address);
   const isOfAddress = (to: string) => addresses.includes(to);
-  const claimed = (host.claimedByOthers(firewalldPortsKind.kind, spec) as PublishedPortsSpec[]).map(portsOf);
-  for (const [name, own] of Object.entries(portsOf(spec))) {
+  const claimed = (host.claimedByOthers(firewalldPortsKind.kind, spec) as PublishedPortsSpec[]).map(policyPorts);
+  for (const [name, own] of Object.entries(policyPorts(spec))) {
     const others = claimed.map((ports) => ports[name] ?? NONE);
     unlessRefused(() =>
       changePolicy(call, name, (present) => {
@@ -102,7 +102,7 @@ function without(some: PolicyPorts, others: PolicyPorts): PolicyPorts {
 }
 
 /** The part of each policy. */
-export function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
+export function policyPorts({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
   const forwards: PolicyPorts["forwards"] = [], rich: string[] = [], local: string[] = [];
   for (const { address } of targets) {
     const { length } = parseAddress(address)!, isV4 = length === 4;

@@ -34,7 +34,7 @@ import {
   type PlacedRule,
   sharedRules,
 } from "./shared/nft-rules.ts";
-import { isSame, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
+import { areSameExpressions, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
 import { isSpare } from "./shared/bridge.ts";
 
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
@@ -103,7 +103,7 @@ function isInFront(rule: PlacedRule): boolean {
  */
 function putInFront(present: TableRules): NftMessage[] {
   const old = present.in("FORWARD").filter(({ expressions }) =>
-    inFront.some((rule) => isSame(rule.expressions, expressions))
+    inFront.some((rule) => areSameExpressions(rule.expressions, expressions))
   );
   return [
     ...old.map((rule) => delRule(chain(rule.chain), rule.handle)),
@@ -118,7 +118,7 @@ function planRemoval(socket: NetlinkSocket, configuredBridge: string, network: F
   const own = networkRules(network);
   const ends = subnets.flatMap(({ subnet }) => [from(parsePrefix(subnet)!), to(parsePrefix(subnet)!)]);
   const isOfNetwork = ({ chain, expressions }: FoundRule): boolean => {
-    if (own.some((rule) => rule.chain === chain && isSame(rule.expressions, expressions))) return true;
+    if (own.some((rule) => rule.chain === chain && areSameExpressions(rule.expressions, expressions))) return true;
     if (chains.includes(jumpTarget(expressions) ?? "")) return true;
     if (ISOLATIONS.includes(chain)) return expressions.some((each) => names.some((name) => compares(each, name)));
     return OF_SUBNETS.includes(chain) && ends.some((end) => mentions(expressions, end));

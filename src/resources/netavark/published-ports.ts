@@ -29,7 +29,7 @@ import { formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net
 import { ownerComment, ownerText } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
 import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
-import { isSame, writeRule } from "./shared/nft-table.ts";
+import { areSameExpressions, writeRule } from "./shared/nft-table.ts";
 
 export interface PublishedPortsSpec extends Owner {
   networkId: string;
@@ -141,7 +141,9 @@ function planMaking(spec: PublishedPortsSpec, host: Host): NftMessage[] {
   if (rules.length === 0) return messages;
   const present = ownRules(socket, spec, owner);
   for (const rule of rules) {
-    if (present.some((found) => found.chain === rule.chain && isSame(rule.expressions, found.expressions))) continue;
+    if (
+      present.some((found) => found.chain === rule.chain && areSameExpressions(rule.expressions, found.expressions))
+    ) continue;
     messages.push(...writeRule(rule, { userdata: comment(owner) }));
   }
   return messages;
@@ -178,7 +180,7 @@ function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: 
     found.comment === owner ||
     // A rule with another comment belongs to the container that has the address and the port now.
     found.comment === "" &&
-      written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
+      written.some((rule) => rule.chain === found.chain && areSameExpressions(rule.expressions, found.expressions))
   );
 }
 

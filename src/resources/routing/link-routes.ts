@@ -36,7 +36,7 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
   verify(spec, host) {
     const differences: string[] = [];
     for (const image of missingRoutes(spec, host)) {
-      differences.push(`route ${textOf(image)} by ${spec.ifName} is missing in table ${spec.table}`);
+      differences.push(`route ${routeImageText(image)} by ${spec.ifName} is missing in table ${spec.table}`);
     }
     return differences;
   },
@@ -45,7 +45,7 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
     for (const image of routes.toReversed()) delRouteImage(host.container.route, Uint8Array.fromHex(image), table);
   },
   repair: (spec, host) => linkRoutesKind.apply({ ...spec, routes: missingRoutes(spec, host) }, host),
-  describe: ({ ifName, table, routes }) => `table ${table} for ${ifName}: ${routes.map(textOf).join(", ")}`,
+  describe: ({ ifName, table, routes }) => `table ${table} for ${ifName}: ${routes.map(routeImageText).join(", ")}`,
 };
 
 export const linkRoutes = resource(linkRoutesKind);
@@ -59,6 +59,6 @@ function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] 
   });
 }
 
-export function textOf(image: string): string {
+export function routeImageText(image: string): string {
   return describeRoute(readImage(Uint8Array.fromHex(image), 0));
 }

@@ -8,7 +8,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { RT_TABLE_MAIN } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { addRouteImage, delRouteImage, listRouteImages } from "../../ffi/netlink/route/route-image.ts";
-import { linkRoutesKind, type LinkRoutesSpec, textOf } from "./link-routes.ts";
+import { linkRoutesKind, type LinkRoutesSpec, routeImageText } from "./link-routes.ts";
 import type { Host } from "../../contract/host.ts";
 
 type WithdrawnRoutesSpec = Omit<LinkRoutesSpec, "table">;
@@ -31,7 +31,7 @@ export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
     for (const { bytes, route } of listRouteImages(host.container!.route)) {
       const image = bytes.toHex();
       if (route.table !== RT_TABLE_MAIN || !routes.includes(image)) continue;
-      differences.push(`route ${textOf(image)} by ${ifName} is back in the main table`);
+      differences.push(`route ${routeImageText(image)} by ${ifName} is back in the main table`);
     }
     return differences;
   },

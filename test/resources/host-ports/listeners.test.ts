@@ -1,7 +1,7 @@
 /** Which of the host's listening sockets lose their packets to a port of a container. */
 import { expect, test } from "bun:test";
 import { parseAddress } from "../../../src/net/address.ts";
-import { takes } from "../../../src/resources/host-ports/listeners.ts";
+import { wouldTakeFrom } from "../../../src/resources/host-ports/listeners.ts";
 
 const claims = {
   all4: [4],
@@ -28,9 +28,12 @@ for (const [text, isV6Only, taken] of cases) {
   test(`${text}${isV6Only ? ", IPv6 alone" : ""}`, () => {
     const listener = { address: parseAddress(text)!, port: 53, isV6Only };
     const found = Object.entries(claims).filter(([, [family, at]]) =>
-      takes({ family, protocol: "udp", port: 53, at: at === undefined ? undefined : parseAddress(at) }, listener)
+      wouldTakeFrom(
+        { family, protocol: "udp", port: 53, at: at === undefined ? undefined : parseAddress(at) },
+        listener,
+      )
     );
     expect(found.map(([name]) => name)).toEqual(taken);
-    expect(takes({ family: 4, protocol: "udp", port: 54 }, listener)).toBe(false);
+    expect(wouldTakeFrom({ family: 4, protocol: "udp", port: 54 }, listener)).toBe(false);
   });
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { DbusError } from "../../../src/interop/firewalld/bus.ts";
 import type { FirewalldCall } from "../../../src/interop/firewalld/client.ts";
-import { portsOf } from "../../../src/resources/netavark/firewalld-ports.ts";
+import { policyPorts } from "../../../src/resources/netavark/firewalld-ports.ts";
 import type { PublishedPort } from "../../../src/resources/netavark/published-ports.ts";
 import {
   changePolicy,
@@ -16,7 +16,7 @@ const v4 = { address: "10.8.0.9", subnet: "10.8.0.0/24" }, v6 = { address: "fd08
 
 function said(ports: Partial<PublishedPort>[], targets = [v4, v6]) {
   const owner = { network: "orchard", containerId: "c1", ifName: "eth0", networkId: "5ca1ab1e" };
-  const { netavark_portfwd: all, netavark_host_fwd: local, ...others } = portsOf({
+  const { netavark_portfwd: all, netavark_host_fwd: local, ...others } = policyPorts({
     ...owner,
     targets,
     ports: ports.map((each) => ({ ...port, ...each })),

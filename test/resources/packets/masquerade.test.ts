@@ -4,7 +4,7 @@
  * Longer than 300 lines: the same steps run for each backend, beside the rules of other programs.
  */
 import { expect, test } from "bun:test";
-import { chainName } from "../../../src/resources/packets/masquerade/iptables.ts";
+import { masqueradeChain } from "../../../src/resources/packets/masquerade/iptables.ts";
 import { legacyPath } from "../../support/legacy-iptables.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { drive, type Step } from "../../support/resources.ts";
@@ -41,7 +41,7 @@ function asIptables(number: number, family: 4 | 6): string {
   const [address, bits, multicast] = family === 4
     ? [`10.88.0.${number}`, 16, "224.0.0.0/4"]
     : [`fd00:10:88::${number}`, 64, "ff00::/8"];
-  const chain = chainName({ network: "mynet", containerId: `ctr-${number}` });
+  const chain = masqueradeChain({ network: "mynet", containerId: `ctr-${number}` });
   const comment = `-m comment --comment 'name: "mynet" id: "ctr-${number}"'`;
   return `
     ${tool} -t nat -N ${chain}
@@ -250,11 +250,11 @@ const foreign: Record<string, string> = {
   "restored from a file":
     "iptables-save > /run/saved; iptables -t nat -F; iptables -t nat -X; iptables-restore /run/saved",
   "without their jump": "iptables -t nat -F POSTROUTING",
-  "with an empty chain": `iptables -t nat -F ${chainName({ network: "mynet", containerId: "ctr-1" })}`,
+  "with an empty chain": `iptables -t nat -F ${masqueradeChain({ network: "mynet", containerId: "ctr-1" })}`,
   "with a jump twice": asIptables(1, 4).split("\n").pop()!,
   "with the jump of a plugin before 0.8": `
     iptables -t nat -F POSTROUTING
-    iptables -t nat -A POSTROUTING -s 10.88.0.1/16 -j ${chainName({ network: "mynet", containerId: "ctr-1" })}`,
+    iptables -t nat -A POSTROUTING -s 10.88.0.1/16 -j ${masqueradeChain({ network: "mynet", containerId: "ctr-1" })}`,
 };
 
 for (const [how, script] of Object.entries(foreign)) {
@@ -264,8 +264,8 @@ for (const [how, script] of Object.entries(foreign)) {
       await machine.sh(asIptables(2, 4) + asIptables(1, 4) + asIptables(1, 6) + "\n" + script);
       expect(await drive(machine, [remove(specOf("iptables", 1, { addresses }))])).toEqual(["removed"]);
       const left = await machine.sh("iptables-save -t nat; ip6tables-save -t nat");
-      expect(left).not.toContain(chainName({ network: "mynet", containerId: "ctr-1" }));
-      expect(left.includes(`-j ${chainName({ network: "mynet", containerId: "ctr-2" })}`))
+      expect(left).not.toContain(masqueradeChain({ network: "mynet", containerId: "ctr-1" }));
+      expect(left.includes(`-j ${masqueradeChain({ network: "mynet", containerId: "ctr-2" })}`))
         .toBe(!script.includes("-F POSTROUTING"));
     });
   }
@@ -299,7 +299,7 @@ test("iptables: two interfaces of a container share a chain, and the last one ta
 
 test("iptables: a chain that somebody else jumps to as well stays for them", async () => {
   await using machine = await openMachine();
-  const chain = chainName({ network: "mynet", containerId: "ctr-1" });
+  const chain = masqueradeChain({ network: "mynet", containerId: "ctr-1" });
   await drive(machine, [apply(specOf("iptables", 1))]);
   await machine.sh(`iptables -t nat -N THEIRS; iptables -t nat -A THEIRS -j ${chain}`);
   expect(await drive(machine, [remove(specOf("iptables", 1))])).toEqual(["removed"]);

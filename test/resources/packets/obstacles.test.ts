@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import type { Host } from "../../../src/contract/host.ts";
 import { EPERM, EPROTONOSUPPORT, SyscallError } from "../../../src/ffi/errno.ts";
-import { obstacleTo as obstacleToFirewall } from "../../../src/resources/packets/firewall/firewall.ts";
-import { obstacleTo as obstacleToPorts } from "../../../src/resources/packets/port-mappings/port-mappings.ts";
+import { obstacleToFirewall as obstacleToFirewall } from "../../../src/resources/packets/firewall/firewall.ts";
+import { obstacleToPortMappings as obstacleToPorts } from "../../../src/resources/packets/port-mappings/port-mappings.ts";
 
 function without(errno: number): Host {
   return {

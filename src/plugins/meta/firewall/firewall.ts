@@ -8,7 +8,7 @@ import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
-import { firewall, obstacleTo } from "../../../resources/packets/firewall/firewall.ts";
+import { firewall, obstacleToFirewall } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { Ingress } from "../../../resources/packets/firewall/spec.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
@@ -39,7 +39,7 @@ export default definePlugin<FirewallConf>({
   add,
   status(conf, host) {
     const { backend, why } = chooseFirewallBackend(conf.backend);
-    const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
+    const obstacle = obstacleToFirewall(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
   },
   caveats(conf, placed) {

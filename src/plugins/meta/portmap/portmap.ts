@@ -11,7 +11,7 @@ import { type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseNatBackend } from "../../../resources/packets/shared/nat-backend.ts";
-import { obstacleTo, portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
+import { obstacleToPortMappings, portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
 import type { PortMapping, PortMappingsSpec } from "../../../resources/packets/port-mappings/spec.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../contract/resource.ts";
@@ -39,7 +39,7 @@ export default definePlugin<PortmapConf>({
   add,
   status(conf, host) {
     const { backend, why } = backendOf(conf);
-    const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
+    const obstacle = obstacleToPortMappings({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
   },
   caveats(_conf, { before }) {

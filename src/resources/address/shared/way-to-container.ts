@@ -39,10 +39,10 @@ export function mendWay(gateway: GatewayOnHost, host: Host): void {
 /** One line when the host lacks the route, or has it, and another one is in front. */
 export function wayDifference(gateway: GatewayOnHost, host: Host): string[] {
   const way = wayBy(gateway, host);
-  return way === undefined ? [] : differenceOf(way, host);
+  return way === undefined ? [] : differenceOfWay(way, host);
 }
 
-export function differenceOf(way: Way, host: Host): string[] {
+export function differenceOfWay(way: Way, host: Host): string[] {
   const { to, link, route } = way, taken = linkTo(host.route, to);
   if (taken === link.name) return [];
   if (isLost(way, host)) return [`the host's route to ${formatPrefix(route.dst)} by ${link.name} is missing`];

@@ -24,13 +24,13 @@ import { parseMac } from "../../../net/mac.ts";
 import {
   type Device,
   type DeviceSettings,
+  deviceSettingsOf,
   hasSameHardware,
   isDevice,
   isLent,
   isSameHardware,
   LENT_LINK,
   type LentLinkSpec,
-  settingsOf,
 } from "./spec.ts";
 
 /** The kernel returns a device shortly after its namespace ends, or not at all. */
@@ -208,7 +208,7 @@ function resetSettings(socket: NetlinkSocket, link: Link, device: Device | undef
 }
 
 function resetOthers(link: Link, wanted: DeviceSettings, set: (change: LinkChange) => () => void): void {
-  const { limits, ...now } = settingsOf(link);
+  const { limits, ...now } = deviceSettingsOf(link);
   for (const key of ["group", "txQueueLength", "flags", "mode"] as const) {
     const before = wanted[key];
     if (before !== undefined && now[key] !== before) tryToReset(link, `${key} ${before}`, set({ [key]: before }));

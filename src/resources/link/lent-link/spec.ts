@@ -64,12 +64,12 @@ export function asFound(found: Link, features?: number[]): Device {
   const { name, index, kind, mac, permanentMac, mtu, alias, altNames, up, parent } = found;
   const isHosts = found.linkNetnsId === undefined, hostLink = isHosts ? found.link : undefined;
   const isMadeHere = (isHosts && KINDS_WITH_ORIGIN.includes(kind ?? "")) || undefined;
-  const settings = settingsOf(found);
+  const settings = deviceSettingsOf(found);
   const base = { name, index, kind, mac, permanentMac, mtu, alias, altNames, up, parent };
   return { ...base, settings, features, hostLink, isMadeHere };
 }
 
-export function settingsOf(link: Link): DeviceSettings {
+export function deviceSettingsOf(link: Link): DeviceSettings {
   const { flags, mode, broadcast, group = 0, txQueueLength, limits = {} } = link;
   return { group, txQueueLength, flags: flags & SETTABLE_FLAGS, mode, broadcast, limits };
 }

@@ -15,7 +15,7 @@ import { numbersOf, ovsdbMap, type OvsdbRow, textIn, uuidsOf } from "../../../in
 import { accepted, advertisements, redirects, refuse } from "../shared/refusals.ts";
 import { OURS, OVS_CNI } from "./owned-ports.ts";
 import type { OvsPortSpec } from "./spec.ts";
-import { isIn } from "./tunnels.ts";
+import { hasVlan } from "./tunnels.ts";
 
 /** What the kernel calls an internal port, of its own datapath and of the process, and a VLAN link. */
 const KINDS: readonly unknown[] = ["openvswitch", "tun", "vlan"];
@@ -75,7 +75,9 @@ function namesInReach(name: string | undefined, port: OvsdbRow, vlans: OvsPortSp
   if (name === undefined) return [];
   const mode = textIn(port.vlan_mode), [tag] = numbersOf(port.tag);
   // Frames without a tag are of VLAN 0, if the port does not say otherwise (ovs-vswitchd.conf.db(5), "VLAN Configuration").
-  const own = isIn(vlans, mode === "trunk" ? 0 : tag ?? 0) ? [name] : [];
+  const own = hasVlan(vlans, mode === "trunk" ? 0 : tag ?? 0) ? [name] : [];
   const isAccess = mode === "access" || mode === "" && tag !== undefined;
-  return isAccess ? own : [...own, ...vlanLinksUpon(name).flatMap(({ id, name }) => isIn(vlans, id) ? [name] : [])];
+  return isAccess
+    ? own
+    : [...own, ...vlanLinksUpon(name).flatMap(({ id, name }) => hasVlan(vlans, id) ? [name] : [])];
 }

@@ -22,8 +22,8 @@ import { askAgain, withDatabase } from "./database.ts";
 import {
   detach,
   isOwner,
+  ownedPorts,
   portIds,
-  portsOf,
   portsOfOvsCni,
   removePorts,
   selectStale,
@@ -75,7 +75,7 @@ export const ovsPortKind: ResourceKind<OvsPortSpec> = {
   remove(spec, _host, isRestated) {
     try {
       withDatabase(spec.server, (database) => {
-        removePorts(database, portsOf(database, spec));
+        removePorts(database, ownedPorts(database, spec));
         if (isRestated) removePorts(database, portsOfOvsCni(database, spec));
       });
     } catch (error) {

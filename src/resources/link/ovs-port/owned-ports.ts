@@ -66,7 +66,7 @@ export function staleIn(rows: readonly OvsdbRow[]): OwnedPort[] {
 }
 
 /** Ports of the attachment; with its name, only that one. */
-export function portsOf(database: OvsdbConnection, spec: OvsPortSpec): OwnedPort[] {
+export function ownedPorts(database: OvsdbConnection, spec: OvsPortSpec): OwnedPort[] {
   return found(database, [includes(ownedBy(spec)), ...named(spec)]);
 }
 

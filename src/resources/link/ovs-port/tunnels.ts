@@ -94,7 +94,7 @@ export function requireTunnels(tunnels: readonly Tunnel[], bridge: string, vxlan
 
 /** A bridge joins everything that is in one VLAN: the container must not be in another virtual network, too. */
 export function refuseOtherNetworks(tunnels: readonly Tunnel[], vxlanId: number, vlans: PortVlans): void {
-  const other = tunnels.find(({ key, tag }) => key !== "flow" && key !== vxlanId && isIn(vlans, tag));
+  const other = tunnels.find(({ key, tag }) => key !== "flow" && key !== vxlanId && hasVlan(vlans, tag));
   if (other === undefined) return;
   const { name, key, tag } = other;
   throw new CniError(
@@ -108,7 +108,7 @@ export function refuseOtherNetworks(tunnels: readonly Tunnel[], vxlanId: number,
 }
 
 /** Without a tag: whether a port that carries all VLANs has one of these. */
-export function isIn(vlans: PortVlans, tag: number | undefined): boolean {
+export function hasVlan(vlans: PortVlans, tag: number | undefined): boolean {
   if (tag === undefined) return true;
   return vlans.mode === "access" ? vlans.tag === tag : vlans.trunks === undefined || trunkIds(vlans).includes(tag);
 }

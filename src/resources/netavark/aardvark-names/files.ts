@@ -12,7 +12,7 @@ const INTERNAL = "%int";
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /** Takes netavark's own lock, so that both programs can write in turns. */
-export function whileLocked<Value>(directory: string, work: () => Value): Value {
+export function whileNamesLocked<Value>(directory: string, work: () => Value): Value {
   const path = `${parentOf(directory)}/aardvark.lock`;
   const open = () => within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
   return whileStateLocked(path, () => {

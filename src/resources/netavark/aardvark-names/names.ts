@@ -12,7 +12,7 @@ import {
   readFile,
   refuseBadName,
   shortenFile,
-  whileLocked,
+  whileNamesLocked,
   writeFile,
 } from "./files.ts";
 import { gatewaysIn, hasLine, withLine, withoutLine, withServers } from "./network-file.ts";
@@ -31,7 +31,7 @@ export function addNames(spec: NamesSpec): boolean {
     for (const { name } of networks) refuseBadName(name);
     makeDirectory(directory);
     refuseLoop(spec);
-    whileLocked(directory, () => {
+    whileNamesLocked(directory, () => {
       const wasIdle = !hasFiles(directory);
       try {
         for (const network of networks) addLine(spec, network);
@@ -98,7 +98,7 @@ function takeBack(spec: NamesSpec): void {
 /** Succeeds when there is nothing to remove. */
 export function removeNames(spec: NamesSpec): void {
   if (!exists(spec.directory)) return;
-  within("remove aardvark entries", () => whileLocked(spec.directory, () => removeLines(spec)));
+  within("remove aardvark entries", () => whileNamesLocked(spec.directory, () => removeLines(spec)));
 }
 
 function removeLines(spec: NamesSpec): void {
@@ -116,7 +116,7 @@ export function setServers(daemon: AardvarkDaemon, network: string, servers: rea
   refuseBadName(network);
   // podman calls this also when no container runs.
   if (filesOf(daemon.directory, network).length === 0) return;
-  whileLocked(daemon.directory, () => {
+  whileNamesLocked(daemon.directory, () => {
     for (const path of filesOf(daemon.directory, network)) {
       const text = readFile(path);
       refuseGateways(servers, new Map(gatewaysIn(text).map((gateway) => [gateway, network])), "network DNS server");

@@ -36,11 +36,11 @@ export class TableRules {
   }
 
   has({ chain, expressions }: PlacedRule): boolean {
-    return this.in(chain).some((found) => isSame(expressions, found.expressions));
+    return this.in(chain).some((found) => areSameExpressions(expressions, found.expressions));
   }
 }
 
-export function isSame(wanted: readonly Expression[], found: readonly FoundExpression[]): boolean {
+export function areSameExpressions(wanted: readonly Expression[], found: readonly FoundExpression[]): boolean {
   return isSameRule(wanted as Expression[], found as FoundExpression[]);
 }
 
@@ -48,7 +48,7 @@ export function isSame(wanted: readonly Expression[], found: readonly FoundExpre
 export function mentions(found: readonly FoundExpression[], wanted: readonly Expression[]): boolean {
   if (wanted.length === 0) return false;
   for (let at = 0; at + wanted.length <= found.length; at++) {
-    if (isSame(wanted, found.slice(at, at + wanted.length))) return true;
+    if (areSameExpressions(wanted, found.slice(at, at + wanted.length))) return true;
   }
   return false;
 }

@@ -6,7 +6,7 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains, sharedChains } from "./spec.ts";
+import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains, sharedFirewallChains } from "./spec.ts";
 import type { Host } from "../../../contract/host.ts";
 
 const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
@@ -40,7 +40,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     ...before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
       .filter(({ link }) => iptables().removeIsolation(link!, host, isDryRun))
       .map(({ link }) => ({ what: `rules of iptables for bridge ${link}` })),
-    ...chains().sharedLeft("filter", specs.flatMap(sharedChains), host),
+    ...chains().sharedLeft("filter", specs.flatMap(sharedFirewallChains), host),
   ],
   describe({ backend, addresses, ingress }) {
     const reached = ingress === undefined ? "" : `, ${ingress.policy} on ${ingress.bridge}`;
@@ -51,7 +51,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
 export const firewall = resource(firewallKind);
 
 /** Why a backend cannot be used on this host, for STATUS; undefined when it can. */
-export function obstacleTo(backend: FirewallBackend, ingressPolicy: string, host: Host): string | undefined {
+export function obstacleToFirewall(backend: FirewallBackend, ingressPolicy: string, host: Host): string | undefined {
   const example: FirewallSpec = {
     backend,
     network: "",

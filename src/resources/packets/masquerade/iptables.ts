@@ -27,7 +27,7 @@ import type { MasqueradeSpec } from "./spec.ts";
 
 const CHAIN = "CNI-";
 
-export function chainName(named: Named): string {
+export function masqueradeChain(named: Named): string {
   return containerChain(CHAIN, named);
 }
 
@@ -39,7 +39,7 @@ interface ContainerRules {
 }
 
 function rulesOf(spec: MasqueradeSpec, family: Family): ContainerRules {
-  const comment = containerComment(spec), chain = chainName(spec);
+  const comment = containerComment(spec), chain = masqueradeChain(spec);
   const accepts: IptablesRule[] = [], jumps: IptablesRule[] = [], seen = new Set<string>();
   for (const address of ofFamily(spec.addresses, family)) {
     const { bytes, bits } = address, prefix = { bytes: networkOf(address), bits };
@@ -87,7 +87,7 @@ function addMissing(table: TableChange, chain: string, { accepts, masquerade, ju
  * container cannot be looked into, what is for other addresses stays.
  */
 function removeFrom(table: TableChange, spec: MasqueradeSpec, host: Host): void {
-  const { addresses } = spec, chain = chainName(spec);
+  const { addresses } = spec, chain = masqueradeChain(spec);
   if (!table.hasChain(chain)) return;
   const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
   const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
@@ -117,7 +117,7 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 }
 
 function verifyFamily(spec: MasqueradeSpec, host: Host, family: Family): string[] {
-  const differences: string[] = [], chain = chainName(spec), where = `${toolOf(family)} nat chain ${chain}`;
+  const differences: string[] = [], chain = masqueradeChain(spec), where = `${toolOf(family)} nat chain ${chain}`;
   const { accepts, masquerade, jumps } = rulesOf(spec, family);
   const table = readTable(host, "nat", family), present = table.rules(chain);
   if (![...accepts, masquerade].every((rule) => isAmong(rule, present))) {
@@ -132,7 +132,7 @@ function verifyFamily(spec: MasqueradeSpec, host: Host, family: Family): string[
 
 export const backend: Backend<MasqueradeSpec> = {
   apply(spec, host) {
-    const chain = chainName(spec);
+    const chain = masqueradeChain(spec);
     const change = () =>
       changeTable(host, "nat", familiesOf(spec.addresses), (table) => {
         const rules = rulesOf(spec, table.family);
@@ -157,7 +157,7 @@ export const backend: Backend<MasqueradeSpec> = {
       for (const { chain, comment, leadsTo } of table.allRules()) {
         // A chain that lost its jumps is found by the rules in it.
         const named = namedIn(CHAIN, comment, leadsTo ?? chain) ?? namedIn(CHAIN, comment, chain);
-        if (named?.network === network && !isValid(named)) lost.add(chainName(named));
+        if (named?.network === network && !isValid(named)) lost.add(masqueradeChain(named));
       }
       for (const rule of table.allRules()) {
         if (rule.leadsTo !== undefined && lost.has(rule.leadsTo) && !lost.has(rule.chain)) table.delete(rule);

@@ -62,7 +62,7 @@ import {
   type PortMapping,
   type PortMappingsSpec,
   SETMARK,
-  sharedChains,
+  sharedMappingChains,
 } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
@@ -263,7 +263,7 @@ export const backend: Backend<PortMappingsSpec> = {
     const shared = sharedOf(spec);
     const change = () =>
       changeTable(host, "nat", families, (table) => {
-        addShared(table, sharedChains(spec), shared, (chain) => sharedIn(table, chain));
+        addShared(table, sharedMappingChains(spec), shared, (chain) => sharedIn(table, chain));
         addOwn(table, spec);
       });
     return explainingEnoent("portmap by iptables", MODULES, '"backend": "nftables"', change);

@@ -8,7 +8,7 @@ import type { Host } from "../../../contract/host.ts";
 import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { claimantOf, type PortMappingsSpec, sharedChains } from "./spec.ts";
+import { portClaimantOf, type PortMappingsSpec, sharedMappingChains } from "./spec.ts";
 import type { Owner } from "../../../contract/owner.ts";
 
 const chains = () => require("../shared/iptables-chains.ts") as typeof import("../shared/iptables-chains.ts");
@@ -44,9 +44,9 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   },
   retire(_retirement, specs, host) {
     const written = specs.filter(({ backend }) => backend === "iptables");
-    return chains().sharedLeft("nat", written.flatMap(sharedChains), host);
+    return chains().sharedLeft("nat", written.flatMap(sharedMappingChains), host);
   },
-  claimedPorts: claimantOf,
+  claimedPorts: portClaimantOf,
   ownTable: ({ backend }) => backend === "nftables" ? nameOfTable(ownTables["port-mappings"]) : undefined,
   gist: ({ mappings }) => ({
     ports: mappings.map(({ hostIp, hostPort, containerPort, protocol }) => {
@@ -66,7 +66,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
 export const portMappings = resource(portMappingsKind);
 
 /** Why port mappings cannot be made on this host, for STATUS; undefined when they can. */
-export function obstacleTo(
+export function obstacleToPortMappings(
   options: Omit<PortMappingsSpec, keyof Owner | "addresses" | "mappings">,
   host: Host,
 ): string | undefined {

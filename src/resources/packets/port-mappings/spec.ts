@@ -53,7 +53,7 @@ export interface PortMappingsSpec extends Owner {
 export const DNAT = "CNI-HOSTPORT-DNAT", MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
 
 /** The shared chains that these mappings have made. */
-export function sharedChains({ masquerade, setMarkChain }: PortMappingsSpec): string[] {
+export function sharedMappingChains({ masquerade, setMarkChain }: PortMappingsSpec): string[] {
   return masquerade === undefined || setMarkChain !== undefined ? [DNAT] : [DNAT, SETMARK, MASQ];
 }
 
@@ -108,7 +108,7 @@ export function isLoopback6(at: Uint8Array | undefined): boolean {
   return at !== undefined && isSameBytes(at, LOOPBACK_6);
 }
 
-export function claimantOf(spec: PortMappingsSpec): PortClaimant {
+export function portClaimantOf(spec: PortMappingsSpec): PortClaimant {
   const { network, containerId, backend, mappings } = spec, claims: PortClaim[] = [], ports: UnreachedPort[] = [];
   const families = FAMILIES.filter((family) => addressOf(spec, family) !== undefined);
   for (const mapping of mappings) {

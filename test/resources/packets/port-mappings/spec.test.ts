@@ -3,10 +3,10 @@ import { expect, test } from "bun:test";
 import {
   addressOf,
   appliesTo,
-  claimantOf,
   type Conditions,
   hostAddress,
   isAllowed,
+  portClaimantOf,
   type PortMapping,
   type PortMappingsSpec,
 } from "../../../../src/resources/packets/port-mappings/spec.ts";
@@ -64,7 +64,7 @@ test("a mapping is for one address of the host, or for all of a family, or of bo
 test("a container claims its mappings' ports, of each family in which it has an address", () => {
   const mappings = [web, { ...web, hostPort: 53, protocol: "udp", hostIp: "192.0.2.1" } as const];
   const at = new Uint8Array([192, 0, 2, 1]);
-  expect(claimantOf({ ...spec, mappings })).toEqual({
+  expect(portClaimantOf({ ...spec, mappings })).toEqual({
     network: "net",
     containerId: "c1",
     way: "nftables",
@@ -74,7 +74,7 @@ test("a container claims its mappings' ports, of each family in which it has an 
       { family: 4, protocol: "udp", port: 53, at },
     ],
   });
-  expect(claimantOf({ ...spec, mappings, addresses: ["fd00::2/64"] })).toMatchObject({
+  expect(portClaimantOf({ ...spec, mappings, addresses: ["fd00::2/64"] })).toMatchObject({
     claims: [{ family: 6, port: 8080 }],
     unreached: { ports: [{ protocol: "udp", port: 53, hostIp: "192.0.2.1" }], families: [6] },
   });
@@ -82,7 +82,7 @@ test("a container claims its mappings' ports, of each family in which it has an 
 
 test("nobody reaches a container by ::1, and it is in no rule but those of the reference plugin", () => {
   const mapping = { ...web, hostIp: "::1" };
-  expect(claimantOf({ ...spec, mappings: [mapping] })).toMatchObject({
+  expect(portClaimantOf({ ...spec, mappings: [mapping] })).toMatchObject({
     claims: [],
     unreached: { ports: [{ protocol: "tcp", port: 8080, hostIp: "::1" }], families: [4, 6] },
   });
@@ -92,5 +92,8 @@ test("nobody reaches a container by ::1, and it is in no rule but those of the r
 
 test("what conditions leave out is asked for by others", () => {
   const conditions = { 4: { protocol: { value: "udp" } }, 6: { protocol: { value: "udp" } } } as const;
-  expect(claimantOf({ ...spec, mappings: [web], conditions })).toMatchObject({ claims: [], unreached: undefined });
+  expect(portClaimantOf({ ...spec, mappings: [web], conditions })).toMatchObject({
+    claims: [],
+    unreached: undefined,
+  });
 });
