@@ -8,7 +8,7 @@ import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { protocolNumbers } from "../../interop/iptables/rule.ts";
 import { keyOf } from "../packets/port-mappings/nft-elements.ts";
 import type { CommentedHolder } from "./holders.ts";
-import { ownerText } from "../packets/shared/owner-comment.ts";
+import { ownerInComment } from "../packets/shared/owner-comment.ts";
 import { chain, portsChainFamily, portsMapsAmong, table } from "../netavark/shared/nft-names.ts";
 import { toPort } from "../netavark/shared/nft-rules.ts";
 import { areSameExpressions } from "../netavark/shared/nft-table.ts";
@@ -20,7 +20,7 @@ export function holdersInNetavarksTable({ claims }: PortClaimant, socket: Netlin
   const maps = portsMapsAmong(listSets(socket, table));
   const holders: CommentedHolder[] = [];
   const hold = (claim: PortClaim, comment: string, isOfAll: boolean) => {
-    const whose = comment === "" ? "another container" : ownerText(comment);
+    const whose = comment === "" ? "another container" : ownerInComment(comment);
     holders.push({ claim, whose, comment, isOfAll });
   };
   for (const claim of claims) {

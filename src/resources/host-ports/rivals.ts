@@ -18,7 +18,7 @@ import { keyOf, overlaps, PORTS, PORTS_AT, RANGES, RANGES_AT } from "../packets/
 import { Contents, owned } from "../packets/port-mappings/nft-structure.ts";
 import { namedIn } from "../packets/shared/iptables-chains.ts";
 import { netfilterOf } from "../packets/shared/netfilter-socket.ts";
-import { isOfContainer, ownerText } from "../packets/shared/owner-comment.ts";
+import { isOfContainer, ownerInComment } from "../packets/shared/owner-comment.ts";
 import type { CommentedHolder, PortHolder } from "./holders.ts";
 import { holdersInNetavarksTable } from "./in-netavarks-table.ts";
 
@@ -152,7 +152,7 @@ function holdersInOurTable({ claims }: PortClaimant, socket: NetlinkSocket): Com
     for (const element of [...ofAll, ...ofOne]) {
       if (element === undefined) continue;
       const { comment } = element;
-      holders.push({ claim, whose: ownerText(comment), comment, isOfAll: ofAll.includes(element) });
+      holders.push({ claim, whose: ownerInComment(comment), comment, isOfAll: ofAll.includes(element) });
     }
   }
   return holders;

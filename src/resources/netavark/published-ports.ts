@@ -26,7 +26,7 @@ import { createElement, delElement, type Element, getElement, type NftSet } from
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { type Protocol, protocolNumbers } from "../../interop/iptables/rule.ts";
 import { formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import { ownerComment, ownerText } from "../packets/shared/owner-comment.ts";
+import { ownerComment, ownerInComment } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
 import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
 import { areSameExpressions, writeRule } from "./shared/nft-table.ts";
@@ -59,7 +59,7 @@ export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
     for (const { set, element, port } of elementsOf(spec, owner)) {
       const found = getElement(netfilter, set, element.key);
       if (found === undefined) differences.push(`port ${port} is missing`);
-      else if (found.comment !== owner) differences.push(`port ${port} belongs to ${ownerText(found.comment)}`);
+      else if (found.comment !== owner) differences.push(`port ${port} belongs to ${ownerInComment(found.comment)}`);
     }
     const missing = rulesOf(spec, isOfOneAddress).length - ownRules(netfilter, spec, owner).length;
     if (missing > 0) differences.push(`${missing} rules for ports of one address are missing`);

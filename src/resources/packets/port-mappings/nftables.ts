@@ -54,7 +54,7 @@ import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "../shared/backend.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
-import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../shared/owner-comment.ts";
+import { isOfContainer, ownerComment, ownerIn, ownerInComment, ownerKey } from "../shared/owner-comment.ts";
 import { Contents, mapOf, owned, scopeGroup, type Source, sourceGroup, sourcesOf, table } from "./nft-structure.ts";
 import {
   inScope,
@@ -183,7 +183,7 @@ function taken({ map, key, mapping }: PortPlace, holder: Element): CniError {
   const behind = data.length > size ? data[size]! << 8 | data[size + 1]! : port;
   return new CniError(
     INTERNAL,
-    `host port ${at}${port}/${protocol} is taken by ${ownerText(holder.comment)}`,
+    `host port ${at}${port}/${protocol} is taken by ${ownerInComment(holder.comment)}`,
     `it leads to ${bracketed(address)}:${behind}; DEL of that attachment frees it`,
   );
 }
@@ -224,7 +224,7 @@ function verifyPlaces(socket: NetlinkSocket, places: readonly PortPlace[], spec:
     if (found !== undefined && leadsToContainer(place, found, map, spec) && found.comment !== owner) continue;
     const what = `host port ${mapping.hostPort}/${mapping.protocol} (map ${map} of table ${owned.name})`;
     if (found === undefined) differences.push(`${what} is missing`);
-    else if (found.comment !== owner) differences.push(`${what} belongs to ${ownerText(found.comment)}`);
+    else if (found.comment !== owner) differences.push(`${what} belongs to ${ownerInComment(found.comment)}`);
     else if (!isSame(found.data, data)) differences.push(`${what} leads elsewhere`);
   }
   return differences;

@@ -58,7 +58,7 @@ export function isOfContainer(comment: string, containerId: string): boolean {
 }
 
 /** For messages: what the comment says of the owner. */
-export function ownerText(comment: string): string {
+export function ownerInComment(comment: string): string {
   const [, containerId, ifName, network] = /(?:^|, )id: ([^,]*)(?:, if: ([^,]*))?(?:, net: (.*))?/.exec(comment) ??
     [];
   if (containerId === undefined) return comment === "" ? "somebody" : JSON.stringify(comment);

@@ -7,8 +7,8 @@ import {
   isOfContainer,
   ownerComment,
   ownerIn,
+  ownerInComment,
   ownerKey,
-  ownerText,
 } from "../../../../src/resources/packets/shared/owner-comment.ts";
 
 const name = fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,200}$/);
@@ -95,7 +95,9 @@ test("lost is who is of the network, and not valid", () => {
 });
 
 test("messages say of an owner what its comment says", () => {
-  expect(["id: c1, if: eth0, net: net", "0123456789abcdef, id: c1, if: et", "id: c1", "a text", ""].map(ownerText))
+  expect(
+    ["id: c1, if: eth0, net: net", "0123456789abcdef, id: c1, if: et", "id: c1", "a text", ""].map(ownerInComment),
+  )
     .toEqual([
       "container c1, interface eth0 of network net",
       "container c1, interface et",
