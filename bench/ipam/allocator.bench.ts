@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { allocate } from "../../src/ipam/allocator.ts";
-import { release } from "../../src/ipam/claims.ts";
+import { releaseAddresses } from "../../src/ipam/claims.ts";
 import { planRangeSets } from "../../src/ipam/range.ts";
 import { inStore, leaseOf, type StoreOptions } from "../../src/ipam/store.ts";
 
@@ -31,7 +31,7 @@ export const tasks = {
   "allocate from and release to a half-full /16": () => {
     const options = made ??= makeHalfFull();
     inStore(options, lease, (store) => allocate(store, request));
-    if (release(options, owner, []) !== 1) throw new Error("the lease was not there to release");
+    if (releaseAddresses(options, owner, []) !== 1) throw new Error("the lease was not there to release");
   },
   "plan the ranges of a configuration": () => planRangeSets(conf, "1.0.0"),
 };

@@ -8,7 +8,7 @@ import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../process/state-file.ts";
 import { contains, formatAddress, type Prefix } from "../net/address.ts";
-import { hasGoLock, leasedAddresses, ownerOf, readLease, removeLease } from "./go-directory.ts";
+import { hasGoLock, leasedAddresses, leaseOwnerIn, readLease, removeLease } from "./go-directory.ts";
 import {
   addressAt,
   type Block,
@@ -186,7 +186,7 @@ export function endEarlierBoot(store: Store): void {
       if (!contains(prefix, address)) continue;
       const text = readLease(store.directory, address);
       // A file that names no attachment was not made by ADD: somebody reserved the address by hand.
-      if (text === undefined || ownerOf(text)?.ifName === undefined) continue;
+      if (text === undefined || leaseOwnerIn(text)?.ifName === undefined) continue;
       if (onlyOurs || slots[indexIn(prefix, address)] === tagOf(text)) removeLease(store.directory, address, text);
     }
     removeFile(blockPath(store, blockName(prefix)));

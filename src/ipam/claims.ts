@@ -12,8 +12,8 @@ import {
   hasGoLock,
   leasedAddresses,
   type LeaseOwner,
+  leaseOwnerIn,
   leaseText,
-  ownerOf,
   readLease,
   removeFound,
   removeLease,
@@ -74,7 +74,7 @@ export function unclaim(store: Store, block: Block, index: number, lease: Stored
  * searches all lease files, but only when the index does not know the owner, or when Go's plugin has been here and there
  * are no hints.
  */
-export function release(options: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): number {
+export function releaseAddresses(options: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): number {
   const lease = leaseOf(owner);
   return inExistingStore(options, lease, (store) => {
     const blocks = store === undefined ? [] : existingBlocks(store);
@@ -121,7 +121,7 @@ function releaseUnknown(directory: string, blocks: readonly Block[], leases: rea
   return 0;
 }
 
-/** Whether the owner has a lease that `release` would find. */
+/** Whether the owner has a lease that `releaseAddresses` would find. */
 export function holdsLease({ directory }: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): boolean {
   const texts = [leaseText(owner), owner.containerId];
   const isOwners = (address: Uint8Array) => texts.includes(readLease(directory, address) ?? "");
@@ -137,7 +137,7 @@ export function releaseInvalid(
   const collect = (store: Store | undefined, blocks: readonly Block[]) => {
     for (const address of leasedAddresses(directory)) {
       const text = readLease(directory, address) ?? "";
-      const { containerId, ifName } = ownerOf(text) ?? {};
+      const { containerId, ifName } = leaseOwnerIn(text) ?? {};
       if (containerId === undefined || ifName === undefined || isValid({ containerId, ifName })) continue;
       releaseFile(directory, store, blocks, address, text);
     }

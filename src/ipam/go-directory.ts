@@ -66,7 +66,7 @@ export function leaseText({ containerId, ifName }: LeaseOwner): string {
 }
 
 /** The owner that a lease file names; undefined for empty files and those that people wrote. */
-export function ownerOf(text: string): LeaseOwner | undefined {
+export function leaseOwnerIn(text: string): LeaseOwner | undefined {
   const [, containerId, ifName] = /^([a-zA-Z0-9][a-zA-Z0-9_.-]*)(?:\r\n(\S+))?$/.exec(text) ?? [];
   return containerId === undefined ? undefined : { containerId, ifName };
 }

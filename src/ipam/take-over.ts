@@ -6,7 +6,7 @@ import { idAt, identify, isDirectory, namesIn, removeEmptyDirectory, removeFile 
 import { formatAddress } from "../net/address.ts";
 import { endEarlierBoot, remakeBlocks, removeEmpty } from "./blocks.ts";
 import { releaseLease } from "./claims.ts";
-import { isOfStore, leasedAddresses, type LeaseOwner, ownerOf, readLease } from "./go-directory.ts";
+import { isOfStore, leasedAddresses, type LeaseOwner, leaseOwnerIn, readLease } from "./go-directory.ts";
 import { exclusively, indexDirectory, inStore, type Store, type StoreOptions } from "./store.ts";
 
 export interface LeaseFile {
@@ -24,7 +24,7 @@ export function listLeases(directory: string): LeaseFile[] {
 
 export function leaseAt(directory: string, address: Uint8Array): LeaseFile | undefined {
   const text = readLease(directory, address);
-  return text === undefined ? undefined : { address: formatAddress(address), owner: ownerOf(text), text };
+  return text === undefined ? undefined : { address: formatAddress(address), owner: leaseOwnerIn(text), text };
 }
 
 /** Brings the index in line with the lease files, and removes empty files. ADD and DEL do the same for their range. */

@@ -6,8 +6,8 @@ import {
   createLease,
   findEverywhere,
   leasedAddresses,
+  leaseOwnerIn,
   leaseText,
-  ownerOf,
   readCursor,
   readLease,
   removeFound,
@@ -62,8 +62,8 @@ test("readLease() trims as Go does, and follows no links", () => {
   const read = (name: string) => readLease(made.path, address(name));
   expect(read("10.0.0.1")).toBe("c1\r\neth0");
   expect(read("10.0.0.2")).toBe("");
-  expect(ownerOf(read("10.0.0.3")!)).toBeUndefined();
-  expect(ownerOf(read("10.0.0.4")!)).toBeUndefined();
+  expect(leaseOwnerIn(read("10.0.0.3")!)).toBeUndefined();
+  expect(leaseOwnerIn(read("10.0.0.4")!)).toBeUndefined();
   expect(read("10.0.0.5")).toBeUndefined();
 });
 
@@ -80,7 +80,7 @@ test.each([
   ["not a container", undefined],
   ["", undefined],
   ["-c1\r\neth0", undefined],
-])("ownerOf(%j)", (content, owner) => expect(ownerOf(content)).toEqual(owner));
+])("leaseOwnerIn(%j)", (content, owner) => expect(leaseOwnerIn(content)).toEqual(owner));
 
 test("removeLease() removes only what says so, and answers what was said", () => {
   using made = directory({ "10.0.0.1": "c1\r\neth0", "10.0.0.2": "c2\r\neth0" });

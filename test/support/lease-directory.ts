@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { allocate, type Allocated } from "../../src/ipam/allocator.ts";
-import { release } from "../../src/ipam/claims.ts";
+import { releaseAddresses } from "../../src/ipam/claims.ts";
 import { planRangeSets, type RangeConf, type RangeSet } from "../../src/ipam/range.ts";
 import { inStore, leaseOf, type StoreOptions } from "../../src/ipam/store.ts";
 import { formatAddress, parseAddress } from "../../src/net/address.ts";
@@ -84,5 +84,5 @@ export function add(
 
 /** DEL of the container's eth0. Returns how many leases it released. */
 export function del({ options }: LeaseDirectory, containerId: string, hints: string[] = [], ifName = "eth0"): number {
-  return release(options, { containerId, ifName }, hints.map((hint) => parseAddress(hint)!));
+  return releaseAddresses(options, { containerId, ifName }, hints.map((hint) => parseAddress(hint)!));
 }

@@ -39,7 +39,7 @@ import {
 } from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
-import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
+import { holdsLease, releaseAddresses, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import {
   inStore,
   leaseOf,
@@ -160,7 +160,7 @@ function undo(store: Store, lease: StoredLease, taken: Allocated[]): void {
 
 /** Uses only the configured directory, because the ranges may have changed since ADD. */
 function del(at: At): void {
-  release(storeOf(at.conf), at, hintsOf(at));
+  releaseAddresses(storeOf(at.conf), at, hintsOf(at));
 }
 
 function check(at: At): string[] {
