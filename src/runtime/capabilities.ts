@@ -3,7 +3,7 @@ import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { warn } from "../process/warn.ts";
 import type { Network } from "./conf/network.ts";
 
-export function takes({ plugins }: Network, capability: string): boolean {
+export function takesCapability({ plugins }: Network, capability: string): boolean {
   return plugins.some(({ capabilities }) => Object.hasOwn(capabilities, capability) && capabilities[capability]);
 }
 
@@ -19,7 +19,7 @@ export function takesNone(what: string, capability: string, networks: readonly s
 /** Plugins get what they declare, so nothing else reports an argument that is misspelt, or that none declares. */
 export function warnOfUntaken(networks: readonly Network[], capabilityArgs: Readonly<Record<string, unknown>>): void {
   for (const name of Object.keys(capabilityArgs)) {
-    if (networks.some((network) => takes(network, name))) continue;
+    if (networks.some((network) => takesCapability(network, name))) continue;
     const meant = meantCapability(name, networks), names = networks.map((network) => network.name).join(", ");
     const hint = meant === undefined
       ? `a plugin that does needs "capabilities": {${JSON.stringify(name)}: true}`

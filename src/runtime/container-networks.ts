@@ -8,7 +8,7 @@ import type { Owner } from "../contract/owner.ts";
 import { wasBegunByResident } from "../engine/ledger/begun-by-resident.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
-import { placeOf } from "../engine/operator/inspect.ts";
+import { placeOfAttachment } from "../engine/operator/inspect.ts";
 import { openSession } from "../engine/run.ts";
 import { whileDirectoryLocked } from "../process/lock.ts";
 import { exists } from "../ffi/files.ts";
@@ -53,8 +53,11 @@ export function attachAllOrNone<Planned, Attached>(
  * `left`: by an earlier container of this ID, which was killed, or was there before a boot, or whose call died half-way.
  * `here`: it is this container's. `elsewhere`: it is that of a container that lives in another namespace.
  */
-export function placeOfRecorded({ recorded }: RecordedAttachment, netnsPath: string): ReturnType<typeof placeOf> {
-  return recorded.ledgers.some(wasBegunByResident) ? "left" : placeOf(recorded, netnsPath);
+export function placeOfRecorded(
+  { recorded }: RecordedAttachment,
+  netnsPath: string,
+): ReturnType<typeof placeOfAttachment> {
+  return recorded.ledgers.some(wasBegunByResident) ? "left" : placeOfAttachment(recorded, netnsPath);
 }
 
 /** An attachment that is removed, and its network as it is known. */

@@ -8,7 +8,7 @@ import { parseAddress } from "../../net/address.ts";
 import { loadKind } from "../../resources/table.ts";
 import { listLedgersOf } from "../ledger/ledger.ts";
 import { openSession } from "../run.ts";
-import { invocationOf } from "./known-attachment.ts";
+import { recordedInvocation } from "./known-attachment.ts";
 
 // Not part of the program for plugins.
 const rivals = () =>
@@ -79,7 +79,7 @@ function ofLastAdds(
   try {
     return listLedgersOf(owner).map(({ adds, header: { plugin } }) => {
       const add = adds.at(-1)!, lines: string[] = [];
-      session.withHost({ ...invocationOf(add, pluginPath), netnsPath: "" }, true, (host) => {
+      session.withHost({ ...recordedInvocation(add, pluginPath), netnsPath: "" }, true, (host) => {
         for (const { kind, spec } of add.entries) lines.push(...linesOf(loadKind(kind), spec, host));
       });
       return { type: plugin, lines };

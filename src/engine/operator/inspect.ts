@@ -82,7 +82,7 @@ export function whereaboutsOf(attachment: KnownAttachment, view: HostView): Wher
  * another namespace. Unlike for `isNamespaceGone`, what nothing proves counts as left: a path below /proc may lead to
  * another container after a reboot.
  */
-export function placeOf(attachment: KnownAttachment, netnsPath: string): "left" | "here" | "elsewhere" {
+export function placeOfAttachment(attachment: KnownAttachment, netnsPath: string): "left" | "here" | "elsewhere" {
   return withWhereabouts(attachment, new HostView(), (where, found) => {
     if (where !== "in place" && where !== "elsewhere") return "left";
     const isSame = (opened: Opened) =>

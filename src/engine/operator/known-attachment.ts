@@ -101,7 +101,7 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
       : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
     if (add === undefined) continue;
     const { plugin, netns } = add.header;
-    const host = session.hostOf(opened, invocationOf(add, pluginPath));
+    const host = session.hostOf(opened, recordedInvocation(add, pluginPath));
     parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
   const recorded = parts.flatMap(({ record }) => record!.adds.map(typeOf)),
@@ -260,7 +260,10 @@ function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
  * A call of CHECK for delegates. It needs a version that has the verb, and a result: the ledger records its links and
  * addresses, and the gateways. `path` is CNI_PATH.
  */
-export function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
+export function recordedInvocation(
+  { header: { stdin, ...header }, entries, answer }: LedgerAdd,
+  path: string,
+): Invocation {
   const cniVersion = "1.0.0";
   const { links = [], mac, addresses = [] } = answer ?? {};
   const inside = { name: header.ifName, mac, sandbox: header.netnsPath };

@@ -3,7 +3,7 @@ import { loadKind } from "../../resources/table.ts";
 import { HostView } from "../ledger/whereabouts.ts";
 import { openSession } from "../run.ts";
 import { whereaboutsOf } from "./inspect.ts";
-import { invocationOf, type KnownAttachment } from "./known-attachment.ts";
+import { type KnownAttachment, recordedInvocation } from "./known-attachment.ts";
 
 /**
  * One line for each difference, whatever number of attachments has it. As for `repair`, those count whose container is
@@ -16,7 +16,7 @@ export function sharedDifferences(attachments: readonly KnownAttachment[], plugi
     for (const attachment of attachments) {
       let isInPlace: boolean | undefined;
       for (const add of attachment.ledgers.flatMap(({ adds }) => adds.at(-1) ?? [])) {
-        session.withHost({ ...invocationOf(add, pluginPath), netnsPath: "" }, true, (host) => {
+        session.withHost({ ...recordedInvocation(add, pluginPath), netnsPath: "" }, true, (host) => {
           for (const { kind: name, spec } of add.entries) {
             const kind = loadKind(name), text = JSON.stringify([name, spec]);
             if (kind?.isSharedOnHost === undefined || seen.has(text)) continue;

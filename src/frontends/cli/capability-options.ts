@@ -1,5 +1,5 @@
 /** What a person says of one attachment in place of $CAP_ARGS, in the words of `patchbay hook`. */
-import { takes, takesNone } from "../../runtime/capabilities.ts";
+import { takesCapability, takesNone } from "../../runtime/capabilities.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { parsePorts } from "../hook/ports.ts";
 import { argsOfWords, wordNames } from "../hook/words.ts";
@@ -9,7 +9,7 @@ import type { Given } from "./command.ts";
 export function capabilityArgsOf(given: Given, network: Network): Record<string, unknown> {
   const settings = (option: string) => given.values(option).map((text) => ({ text, source: `--${option}` }));
   const requireTaker = (option: string, args: Record<string, unknown>) => {
-    const ignored = Object.keys(args).find((capability) => !takes(network, capability));
+    const ignored = Object.keys(args).find((capability) => !takesCapability(network, capability));
     if (ignored !== undefined) throw takesNone(`--${option}`, ignored, [network.name]);
   };
   const words = wordNames.flatMap((name) =>

@@ -6,7 +6,7 @@ import { followedBy, takingBackFailed, throwJoined } from "../../contract/failur
 import { programsAt, whatIsIdle } from "../../engine/operator/idle.ts";
 import { onHost } from "../../engine/on-host.ts";
 import { bringUpLoopback } from "../../ffi/netlink/route/loopback.ts";
-import { takes, takesNone, warnOfUntaken } from "../../runtime/capabilities.ts";
+import { takesCapability, takesNone, warnOfUntaken } from "../../runtime/capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../../runtime/chain.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../../runtime/container-networks.ts";
@@ -90,7 +90,7 @@ function plannedCalls(
     network: loadNetwork(runtime.configDirectory, requested.network),
   }));
   warnOfUntaken(loaded.map(({ network }) => network), capabilityArgs);
-  const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));
+  const withPorts = loaded.find(({ network }) => takesCapability(network, "portMappings"));
   if (ports.length > 0 && withPorts === undefined) {
     throw takesNone(
       "ports",
@@ -100,7 +100,7 @@ function plannedCalls(
   }
   return loaded.map((one) => {
     const { network, requested } = one, own = requested.capabilityArgs;
-    const ignored = Object.keys(own).find((capability) => !takes(network, capability));
+    const ignored = Object.keys(own).find((capability) => !takesCapability(network, capability));
     if (ignored !== undefined) throw takesNone(`${requested.source}: ${ignored}`, ignored, [network.name]);
     const portMappings = one === withPorts && ports.length > 0 ? { portMappings: ports } : {};
     const args = { ...capabilityArgs, ...portMappings, ...own };

@@ -29,7 +29,7 @@ export interface HookRequest {
 }
 
 /** `permitted`: capabilities that annotations may carry besides the usual ones. */
-export function requestOf(settings: HookSettings, permitted: readonly string[] = []): HookRequest {
+export function hookRequestOf(settings: HookSettings, permitted: readonly string[] = []): HookRequest {
   const { networks, ports, name, capabilities } = settings;
   return {
     networks: networks === undefined ? [] : parseNetworks(networks),

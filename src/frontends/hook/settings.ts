@@ -22,7 +22,7 @@ export interface Setting {
 export type HookSettings = Readonly<Partial<Record<SettingName, Setting>>>;
 
 /** Refuses annotations that look like ours and are not: a misspelt one would be missed silently. */
-export function settingsOf(
+export function hookSettingsOf(
   annotations: Readonly<Record<string, string>>,
   args: Readonly<Partial<Record<SettingName, Setting>>>,
 ): HookSettings {

@@ -38,7 +38,7 @@ function messageIn(stdout: Uint8Array): string | { reason: string } {
 }
 
 /** What the driver returned, as `decode` reads it. */
-export function readAnswer<Answer>(stdout: Uint8Array, decode: (document: Parsed) => Answer): Answer {
+export function readDriverAnswer<Answer>(stdout: Uint8Array, decode: (document: Parsed) => Answer): Answer {
   try {
     return decode(parseDocument(stdout, "stdout"));
   } catch (error) {

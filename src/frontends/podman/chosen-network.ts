@@ -9,7 +9,7 @@ import { loadNetwork } from "../../runtime/conf/load.ts";
 import { configDirectoryOfCaller, DEFAULT_CACHE_DIRECTORY } from "../../runtime/paths.ts";
 import type { Runtime } from "../../runtime/plugin-call.ts";
 import type { PodmanNetwork } from "../../interop/podman-documents/netavark.schema.ts";
-import { type DriverOptions, readOptions, refused } from "./options.ts";
+import { type DriverOptions, readDriverOptions, refused } from "./options.ts";
 
 export interface Chosen {
   readonly network: Network;
@@ -17,7 +17,7 @@ export interface Chosen {
 }
 
 export function chosenNetwork(podman: PodmanNetwork, runtime: Runtime): Chosen {
-  const options = podman.options?.["conflist"] === undefined ? undefined : readOptions(podman.options);
+  const options = podman.options?.["conflist"] === undefined ? undefined : readDriverOptions(podman.options);
   if (options?.conflist === undefined) throw nothingChosen(podman);
   return { network: named(options.conflist, runtime), options };
 }
@@ -63,7 +63,7 @@ function nothingChosen(podman: PodmanNetwork): Error {
 /** What stands in the place of the option that is missing. */
 function misspelt({ options }: PodmanNetwork): string {
   try {
-    readOptions(options);
+    readDriverOptions(options);
     return "";
   } catch (error) {
     return `${errorText(error)}; `;

@@ -16,7 +16,7 @@ import type { DriverCall, DriverVerb } from "./call-of-driver.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";
 import { statusBlock } from "./status-block.ts";
-import { keyOf, takeBackFormer, tearDown } from "./teardown.ts";
+import { ownerOfCall, takeBackFormer, tearDown } from "./teardown.ts";
 
 const API_VERSION = "1.0.0";
 

@@ -11,7 +11,7 @@ export interface DriverOptions {
 /** `pluginPath` counts for clean-up, too, where nothing is refused: `runtimeFor` reads it. */
 const KNOWN = ["conflist", "pluginPath", "ports"];
 
-export function readOptions(given: Readonly<Record<string, string>> = {}): DriverOptions {
+export function readDriverOptions(given: Readonly<Record<string, string>> = {}): DriverOptions {
   const { conflist, ports } = given;
   const unknown = Object.keys(given).find((option) => !KNOWN.includes(option));
   if (unknown !== undefined) throw unknownOption(unknown, given[unknown]!);

@@ -39,7 +39,7 @@ export function takeBackFormer(runtime: Runtime, key: Owner, netnsPath: string, 
 }
 
 /** Throws for names that ADD would refuse, because names of files contain them. */
-export function keyOf({ container_id, network, network_options }: PluginCall): Owner {
+export function ownerOfCall({ container_id, network, network_options }: PluginCall): Owner {
   const key = { network: cniName(network), containerId: container_id, ifName: network_options.interface_name };
   checkNetworkName(key.network);
   checkContainerId(key.containerId);

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { closeSync, openSync } from "node:fs";
 import { HostView } from "../../../src/engine/ledger/whereabouts.ts";
-import { inOrderOfChain, inspect, isNamespaceGone, placeOf } from "../../../src/engine/operator/inspect.ts";
+import { inOrderOfChain, inspect, isNamespaceGone, placeOfAttachment } from "../../../src/engine/operator/inspect.ts";
 import { type CachedAttachment, listAttachments } from "../../../src/engine/operator/known-attachment.ts";
 import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
 import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
@@ -200,7 +200,7 @@ describe("where it is", () => {
 describe("to a container in a namespace, an attachment is", () => {
   const place = (path: string, cookie?: string) => {
     containers[path] ??= containerWith({}, { ...cookie !== undefined && { cookie }, netnsPath: path });
-    return placeOf(onlyKnown(), path);
+    return placeOfAttachment(onlyKnown(), path);
   };
 
   test("left, where nothing shows that its own lives", () => {

@@ -7,12 +7,12 @@ import {
   answeredEnds,
   type CachedAttachment,
   gistOf,
-  invocationOf,
   isConfirmed,
   type KnownAttachment,
   type KnownPart,
   listAttachments,
   partsOf,
+  recordedInvocation,
 } from "../../../src/engine/operator/known-attachment.ts";
 import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
@@ -199,7 +199,7 @@ describe("the parts", () => {
 
 describe("the call of CHECK that a ledger gives", () => {
   const ips = [{ address: "10.0.0.7/24", gateway: "10.0.0.1" }];
-  const call = () => invocationOf(readLedger(owner, "test")!.adds.at(-1)!, "/opt/cni/bin");
+  const call = () => recordedInvocation(readLedger(owner, "test")!.adds.at(-1)!, "/opt/cni/bin");
 
   test("has the answer's links and addresses, or the addresses of resources, which have gateways", () => {
     recorded([made("thing a")], {}, { links: ["veth1"], addresses: ["10.0.0.5/24"] });

@@ -6,8 +6,8 @@ import type { LedgerHeader } from "../../../src/engine/ledger/record.ts";
 import { endCall, ownProcessId, takeCall } from "../../../src/process/calls.ts";
 import { whileWarning } from "../../../src/process/warn.ts";
 import { attachAll, type Attached } from "../../../src/frontends/hook/attach.ts";
-import { settingsOf } from "../../../src/frontends/hook/settings.ts";
-import { requestOf } from "../../../src/frontends/hook/request.ts";
+import { hookSettingsOf } from "../../../src/frontends/hook/settings.ts";
+import { hookRequestOf } from "../../../src/frontends/hook/request.ts";
 import { addNetwork } from "../../../src/runtime/chain.ts";
 import { documentOf } from "../../../src/runtime/plugin-call.ts";
 import { containers, containerWith, made, recorded, replacedHosts } from "../../support/engine-bench.ts";
@@ -43,8 +43,8 @@ function attach(
     Object.entries(settings).map(([name, text]) => [name, { text, source: `--${name}` }]),
   );
   const warnings: string[] = [];
-  const request = requestOf(
-    settingsOf({}, { ...args, networks: { text: `${settings["networks"]},lo@lo`, source: "NETWORK" } }),
+  const request = hookRequestOf(
+    hookSettingsOf({}, { ...args, networks: { text: `${settings["networks"]},lo@lo`, source: "NETWORK" } }),
   );
   try {
     whileWarning(

@@ -1,12 +1,12 @@
 /** The words in annotations and arguments: networks, ports, and what is refused of them. */
 import { expect, test } from "bun:test";
 import { errorText } from "../../../src/cni/error.ts";
-import { settingsOf } from "../../../src/frontends/hook/settings.ts";
-import { type HookRequest, requestOf } from "../../../src/frontends/hook/request.ts";
+import { hookSettingsOf } from "../../../src/frontends/hook/settings.ts";
+import { type HookRequest, hookRequestOf } from "../../../src/frontends/hook/request.ts";
 
 function request(annotations: Record<string, string>): HookRequest {
   const entries = Object.entries(annotations).map(([name, text]) => [`dev.patchbay.${name}`, text]);
-  return requestOf(settingsOf(Object.fromEntries(entries), {}));
+  return hookRequestOf(hookSettingsOf(Object.fromEntries(entries), {}));
 }
 
 const places = (networks: string) =>
@@ -91,11 +91,11 @@ test.each(["deviceID", "infinibandGUID", "ipRanges", "cgroupPath", "IPS", "__pro
   (capability) => {
     const text = `{"${capability}":[1]}`, key = "dev.patchbay.capabilities";
     expect(() => request({ capabilities: text })).toThrow(`annotation ${key}: "${capability}" is wrong`);
-    expect(requestOf(settingsOf({ [key]: text }, {}), ["other", capability]).capabilityArgs).toEqual(
+    expect(hookRequestOf(hookSettingsOf({ [key]: text }, {}), ["other", capability]).capabilityArgs).toEqual(
       JSON.parse(text),
     );
     const capabilities = { text, source: "--capabilities" };
-    expect(requestOf(settingsOf({}, { capabilities })).capabilityArgs).toEqual(JSON.parse(text));
+    expect(hookRequestOf(hookSettingsOf({}, { capabilities })).capabilityArgs).toEqual(JSON.parse(text));
   },
 );
 
@@ -116,14 +116,16 @@ test.each(lists)(
   (key, of) => {
     const capabilities = (count: number) => of(Array.from({ length: count }, (_, index) => `e${index}`));
     const annotated = (count: number) =>
-      requestOf(settingsOf({ "dev.patchbay.capabilities": JSON.stringify(capabilities(count)) }, {}), ["ipRanges"]);
+      hookRequestOf(hookSettingsOf({ "dev.patchbay.capabilities": JSON.stringify(capabilities(count)) }, {}), [
+        "ipRanges",
+      ]);
     expect(annotated(64).capabilityArgs).toEqual(capabilities(64) as Record<string, unknown>);
     expect(() => annotated(65)).toThrow(expect.objectContaining({
       message: `annotation dev.patchbay.capabilities: "${key}" is wrong`,
       details: "it has 65 entries, more than 64",
     }));
     const text = JSON.stringify(capabilities(65));
-    expect(requestOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+    expect(hookRequestOf(hookSettingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
       .toEqual(JSON.parse(text));
   },
 );
@@ -131,15 +133,15 @@ test.each(lists)(
 test("ports have one annotation, where they are counted; the hook's own argument may have them", () => {
   const text = JSON.stringify({ portMappings: [{ hostPort: 1, containerPort: 1 }] }),
     key = "dev.patchbay.capabilities";
-  const annotated = settingsOf({ [key]: text }, {});
-  expect(() => requestOf(annotated, ["portMappings"])).toThrow('"portMappings" is wrong');
-  expect(requestOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+  const annotated = hookSettingsOf({ [key]: text }, {});
+  expect(() => hookRequestOf(annotated, ["portMappings"])).toThrow('"portMappings" is wrong');
+  expect(hookRequestOf(hookSettingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
     .toEqual(JSON.parse(text));
 });
 
 test("arguments win over annotations, one by one", () => {
   const annotations = { "dev.patchbay.networks": "a", "dev.patchbay.ports": "1:1", "com.example.networks": "x" };
-  const settings = settingsOf(annotations, { networks: { text: "b", source: "NETWORK" } });
+  const settings = hookSettingsOf(annotations, { networks: { text: "b", source: "NETWORK" } });
   expect(settings).toEqual({
     networks: { text: "b", source: "NETWORK" },
     ports: { text: "1:1", source: "annotation dev.patchbay.ports", isAnnotation: true },

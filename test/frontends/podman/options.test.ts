@@ -1,12 +1,12 @@
 /** The options of a podman network with our driver. */
 import { expect, test } from "bun:test";
-import { readOptions } from "../../../src/frontends/podman/options.ts";
+import { readDriverOptions } from "../../../src/frontends/podman/options.ts";
 
 test("what is said, and what is not", () => {
   const none = { conflist: undefined, ignoresPorts: false };
-  expect(readOptions()).toEqual(none);
-  expect(readOptions({ conflist: "web" })).toEqual({ ...none, conflist: "web" });
-  expect(readOptions({ pluginPath: "/opt", ports: "ignore" })).toEqual({ ...none, ignoresPorts: true });
+  expect(readDriverOptions()).toEqual(none);
+  expect(readDriverOptions({ conflist: "web" })).toEqual({ ...none, conflist: "web" });
+  expect(readDriverOptions({ pluginPath: "/opt", ports: "ignore" })).toEqual({ ...none, ignoresPorts: true });
 });
 
 const known = "there are conflist, pluginPath, ports. The conflist says everything else";
@@ -16,5 +16,5 @@ test.each([
   [{ conflict: "web" }, `option conflict=web: it is not known; did you mean "conflist"? ${known}`],
   [{ conflist: "web", isolate: "true" }, `option isolate=true: it is not known; ${known}`],
 ])("%j is refused", (given, message) => {
-  expect(() => readOptions(given as Record<string, string>)).toThrow(new Error(message));
+  expect(() => readDriverOptions(given as Record<string, string>)).toThrow(new Error(message));
 });

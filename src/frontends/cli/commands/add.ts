@@ -7,8 +7,8 @@ import type { Command } from "../command.ts";
 import {
   attachmentArguments,
   capabilityOptions,
+  givenNetwork,
   INTERRUPTION_STATUS,
-  networkOf,
   pidIn,
   requestTo,
   runtimeOf,
@@ -33,7 +33,7 @@ export const addCommand: Command = {
       // Opened before anything is asked of its number.
       const holder = holderOf(given.operands[1]!);
       try {
-        const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
+        const runtime = runtimeOf(given), network = givenNetwork(given), request = requestTo(network, given);
         if (program === "patchbay") {
           warnOfMisspellings(network, runtime.pluginPath);
           warnOfUntaken([network], request.capabilityArgs);

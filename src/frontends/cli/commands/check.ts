@@ -8,7 +8,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
-  networkOf,
+  givenNetwork,
   networkOrRecorded,
   requestOf,
   runtimeOf,
@@ -130,7 +130,7 @@ export const cnitoolCheckCommand: Command = {
   summary: "say whether an attachment is still as it was made",
   ...attachmentArguments,
   run(given) {
-    checkNetwork(runtimeOf(given), networkOf(given), requestOf(given));
+    checkNetwork(runtimeOf(given), givenNetwork(given), requestOf(given));
     return 0;
   },
 };

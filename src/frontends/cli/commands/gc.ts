@@ -18,7 +18,7 @@ import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
 import {
-  networkOf,
+  givenNetwork,
   networkOrRecorded,
   runtimeOf,
   runtimeOptions,

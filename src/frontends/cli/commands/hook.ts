@@ -11,8 +11,8 @@ import { attachAll, type Attached } from "../../hook/attach.ts";
 import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
-import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
-import { parseNetworks, type RequestedNetwork, requestOf } from "../../hook/request.ts";
+import { hookSettingsOf, type Setting, type SettingName, settingNames } from "../../hook/settings.ts";
+import { hookRequestOf, parseNetworks, type RequestedNetwork } from "../../hook/request.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { capabilityOptions, INTERRUPTION_STATUS, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
@@ -54,7 +54,7 @@ export const hookCommand: Command = {
 function add(given: Given, operands: readonly string[]): number {
   const state = parseState(readState()),
     permitted = given.value("permit")?.split(",") ?? [],
-    asked = requestOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted),
+    asked = hookRequestOf(hookSettingsOf(state.annotations, argumentsOf(given, operands)), permitted),
     request = given.has("ports-in-use") ? { ...asked, annotatedPorts: undefined } : asked;
   if (request.networks.length === 0) {
     const next = "name some in annotation dev.patchbay.networks, or as arguments of the hook";
@@ -84,7 +84,7 @@ function del(given: Given, operands: readonly string[]): number {
 /** What 'hook add' refused was never attached. */
 function annotatedNetworks(annotations: Readonly<Record<string, string>>): readonly RequestedNetwork[] {
   try {
-    const { networks } = settingsOf(annotations, {});
+    const { networks } = hookSettingsOf(annotations, {});
     return networks === undefined ? [] : parseNetworks(networks);
   } catch {
     return [];

@@ -3,7 +3,7 @@ import { summarizeNetworks } from "../../../runtime/network-summary.ts";
 import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../../runtime/unconfigured-networks.ts";
 import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
-import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { givenNetwork, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { isNamedButMissing } from "../../../runtime/paths.ts";
 import { misnamedIn, noneIn, remarksOn } from "../network-remarks.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
@@ -37,7 +37,7 @@ export const networksCommand: Command = {
     const isWanted = ({ name }: { name?: string }) => wanted === undefined || name === wanted;
     const networks = configured.filter(isWanted), others = unconfigured.filter(isWanted);
     // It throws, and says which there are.
-    if (wanted !== undefined && networks.length + others.length === 0) networkOf(given);
+    if (wanted !== undefined && networks.length + others.length === 0) givenNetwork(given);
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) {
       const ofFiles = networks.map((network) => ({ ...network, problems: network.problems.map(errorText) }));

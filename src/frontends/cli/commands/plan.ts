@@ -6,7 +6,7 @@ import { warnOfTaken } from "../../../runtime/caveats.ts";
 import { warnOfOverlaps } from "../../../runtime/overlaps.ts";
 import { planNetwork } from "../../../runtime/plan.ts";
 import type { Command, Given } from "../command.ts";
-import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, capabilityOptions, givenNetwork, requestTo, runtimeOf } from "../network-arguments.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
@@ -26,7 +26,7 @@ export const planCommand: Command = {
     { args: "first web", what: "what is in the way in the namespace web" },
   ],
   run(given) {
-    const { pluginPath } = runtimeOf(given), network = networkOf(given);
+    const { pluginPath } = runtimeOf(given), network = givenNetwork(given);
     warnOfMisspellings(network, pluginPath, true);
     warnOfOverlaps(network);
     const plan = (netnsPath: string) => {

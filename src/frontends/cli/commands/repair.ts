@@ -8,7 +8,7 @@ import { inspectionArguments, selectedAttachments, showAttachments } from "../in
 import { networkNames } from "../../../runtime/conf/directory.ts";
 import { readCache } from "../../../runtime/cache.ts";
 import { planNetwork } from "../../../runtime/plan.ts";
-import { networkOf, runtimeOf } from "../network-arguments.ts";
+import { givenNetwork, runtimeOf } from "../network-arguments.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
 import { isSaid, operandsOf } from "../shown-attachments.ts";
 
@@ -72,7 +72,9 @@ function whyAddWouldFail(attachment: RepairedAttachment, given: Given): unknown[
   const { cniArgs = [], capabilityArgs = {} } = cached.state === "present" ? cached.record : {};
   try {
     const request = { containerId, ifName, netnsPath, cniArgs, capabilityArgs };
-    return planNetwork(runtime, networkOf(given, name), request, { hasLink }).flatMap(({ obstacles }) => obstacles);
+    return planNetwork(runtime, givenNetwork(given, name), request, { hasLink }).flatMap(({ obstacles }) =>
+      obstacles
+    );
   } catch (error) {
     return [error];
   }

@@ -9,7 +9,7 @@ import type { Runtime } from "../../../runtime/plugin-call.ts";
 import type { Command, Given } from "../command.ts";
 import { noneIn, remarksOn } from "../network-remarks.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
-import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { givenNetwork, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
 import { readable } from "../text-table.ts";
@@ -51,7 +51,7 @@ export const statusCommand: Command = {
 };
 
 function chosen(given: Given): Network {
-  const network = networkOf(given);
+  const network = givenNetwork(given);
   warnOfMisspellings(network, runtimeOf(given).pluginPath, true);
   return network;
 }
@@ -62,7 +62,7 @@ function inJson({ name, file, state, problems, pools, differences, warnings }: N
 
 function statusOfCnitool(runtime: Runtime, given: Given): number {
   if (given.operands.length === 0) throw new Error("requires at least 1 arg(s), only received 0");
-  networkStatus(runtime, networkOf(given));
+  networkStatus(runtime, givenNetwork(given));
   return 0;
 }
 

@@ -50,7 +50,7 @@ function tryTearDown(work: () => void): void {
 export function setUpBy(path: string, netns: string, call: PluginCall): StatusBlock {
   return failing(path, () => {
     const stdout = runForeignDriver(path, ["setup", netns], documentOf(call));
-    return readAnswer(stdout, (document) => statusOf(decodePluginStatus(document)));
+    return readDriverAnswer(stdout, (document) => statusOf(decodePluginStatus(document)));
   });
 }
 

@@ -24,7 +24,7 @@ import { driverToSetUp, driverToTearDown } from "./own-driver.ts";
 const OWN_PLUGINS = "";
 
 /** Attaches all networks or none. Returns what podman shows of each, by its name. */
-export function setUp(
+export function setUpNetworks(
   call: CheckedCall,
   netnsPath: string,
   settings: NetavarkSettings,

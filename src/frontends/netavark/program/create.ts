@@ -5,7 +5,7 @@ import { NETLINK_ROUTE, openNetlink } from "../../../ffi/netlink/socket.ts";
 import { listLinks } from "../../../ffi/netlink/route/link.ts";
 import { randomBytes } from "../../../ffi/random.ts";
 import { finishNetwork } from "../create/network.ts";
-import { findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
+import { findForeignDriver, readDriverAnswer, runForeignDriver } from "../run-foreign-driver.ts";
 import { within } from "../../../resources/netavark/shared/failure.ts";
 import type { Creation, PodmanNetwork } from "../../../interop/podman-documents/netavark.schema.ts";
 import { decodeCreation, decodeNetwork } from "../../../interop/podman-documents/netavark.validate.gen.ts";
@@ -57,7 +57,7 @@ function askForeignDriver(directories: readonly string[], network: PodmanNetwork
     );
   }
   const stdout = runForeignDriver(path, ["create"], inOrder(network));
-  const changed = readAnswer(stdout, (document) => checkedNetwork(decodeNetwork(document), "network"));
+  const changed = readDriverAnswer(stdout, (document) => checkedNetwork(decodeNetwork(document), "network"));
   for (const [key, what] of [["name", "name"], ["id", "ID"], ["driver", "driver"]] as const) {
     if (changed[key] !== network[key]) throw new Error(`${driver} plugin invalid result: changed network ${what}`);
   }

@@ -3,7 +3,7 @@ import { errorText } from "../../../cni/error.ts";
 import { postponeInterruptions } from "../../../process/interruption.ts";
 import { printLine, printToStderr } from "../../../process/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
-import { setUp, tearDown } from "../container/networks.ts";
+import { setUpNetworks, tearDownNetworks } from "../container/networks.ts";
 import { type CheckedCall, readContainerCall } from "../../../interop/podman-documents/container-call.ts";
 import { within } from "../../../resources/netavark/shared/failure.ts";
 import type { NetavarkCall } from "./call.ts";
@@ -19,7 +19,7 @@ export function setup(call: NetavarkCall): number {
     return 0;
   } catch (error) {
     printToStderr(`the answer cannot be written, so the container is detached again: ${errorText(error)}`);
-    tearDown(container, call.operand, settings);
+    tearDownNetworks(container, call.operand, settings);
     return 1;
   }
 }
