@@ -175,6 +175,11 @@ export function contains(prefix: Prefix, address: Uint8Array): boolean {
   return true;
 }
 
+/** Whether two prefixes share addresses. */
+export function overlap(one: Prefix, other: Prefix): boolean {
+  return contains(one, other.bytes) || contains(other, one.bytes);
+}
+
 /** The kernel rejects such a prefix in IPv4 routes. */
 export function hasHostBits(prefix: Prefix): boolean {
   return !isSameBytes(networkOf(prefix), prefix.bytes);

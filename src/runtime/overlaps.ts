@@ -4,7 +4,6 @@ import { asRead } from "../cni/json.ts";
 import type { AddressSpan, Segment } from "../contract/plugin.ts";
 import { pluginParts } from "../engine/plugin-parts.ts";
 import { hostSockets } from "../process/kept-open.ts";
-import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { warn } from "../process/warn.ts";

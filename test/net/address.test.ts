@@ -14,6 +14,7 @@ import {
   lastOf,
   networkOf,
   offsetAddress,
+  overlap,
   parseAddress,
   parsePrefix,
   toBigInt,
@@ -202,4 +203,13 @@ describe("for any prefix", () => {
 test("isV6() looks at the address, with or without prefix length", () => {
   expect(["fd00::1", "fd00::/64", "10.0.0.1", "10.0.0.0/8", "::ffff:10.0.0.1"].map(isV6))
     .toEqual([true, true, false, false, false]);
+});
+
+test("prefixes overlap where one has the other's network", () => {
+  const overlaps = (one: string, other: string) => overlap(parsePrefix(one)!, parsePrefix(other)!);
+  expect(overlaps("10.1.2.3/24", "10.1.0.0/16")).toBe(true);
+  expect(overlaps("10.1.0.0/16", "10.1.2.3/24")).toBe(true);
+  expect(overlaps("10.1.2.3/24", "10.1.3.3/24")).toBe(false);
+  expect(overlaps("10.1.2.3/24", "11.1.2.3/24")).toBe(false);
+  expect(overlaps("0.0.0.0/0", "fd00::/8")).toBe(false);
 });

@@ -1,7 +1,7 @@
 /** Chooses subnets for a network without any: for IPv4 from the pools, for IPv6 at random. */
-import { formatPrefix, lastOf, networkOf, type Prefix, toBigInt } from "../../net/address.ts";
+import { formatPrefix, lastOf, networkOf, overlap, type Prefix, toBigInt } from "../../net/address.ts";
 import type { Creation } from "./netavark.schema.ts";
-import { overlap, prefixOf } from "./network.ts";
+import { prefixOf } from "./network.ts";
 
 type Pool = Creation["options"]["subnet_pools"][number];
 

@@ -2,10 +2,9 @@
 import {
   canonicalAddress,
   canonicalPrefix,
-  contains,
   hasHostBits,
   isV6,
-  networkOf,
+  overlap,
   parsePrefix,
   type Prefix,
 } from "../../net/address.ts";
@@ -68,10 +67,6 @@ export function checkedInteger(value: number, most: number, at: string): number 
 /** The prefix must have been checked. */
 export function prefixOf(text: string): Prefix {
   return parsePrefix(text)!;
-}
-
-export function overlap(one: Prefix, other: Prefix): boolean {
-  return contains(one, networkOf(other)) || contains(other, networkOf(one));
 }
 
 /** Two subnets of a network that overlap would each have a gateway for the other's addresses. */

@@ -6,12 +6,12 @@ import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { addAddress, delAddress, listAddresses, overlap } from "../../ffi/netlink/route/address.ts";
+import { addAddress, delAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { linkTo } from "../../ffi/netlink/route/route-lookup.ts";
 import { linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { RTNLGRP_IPV6_ROUTE } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
+import { formatPrefix, overlap, parsePrefix, type Prefix } from "../../net/address.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
 

@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { finishNetwork } from "../../../src/frontends/netavark/create/network.ts";
 import { freeSubnet4, freeSubnet6 } from "../../../src/interop/podman-documents/free-subnet.ts";
-import { overlap, prefixOf } from "../../../src/interop/podman-documents/network.ts";
-import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
+import { prefixOf } from "../../../src/interop/podman-documents/network.ts";
+import { contains, formatAddress, fromBigInt, networkOf, overlap, parseAddress } from "../../../src/net/address.ts";
 import { creation } from "../../support/netavark/creation.ts";
 import { randomBelow } from "../../support/random.ts";
 

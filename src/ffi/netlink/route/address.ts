@@ -1,6 +1,6 @@
 /** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
 import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
-import { formatPrefix, lastOf, networkOf, type Prefix } from "../../../net/address.ts";
+import { formatPrefix, lastOf, type Prefix } from "../../../net/address.ts";
 import { EADDRNOTAVAIL, EEXIST, EINTR } from "../../errno.ts";
 import { attrTable, binary, custom, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
@@ -206,12 +206,4 @@ function decodeAddress({ type, payload }: NetlinkMessage, linkIndex: number): Li
     duplicate: (flags & rtnetlink.IFA_F_DADFAILED) !== 0,
     lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },
   };
-}
-
-/** Whether two prefixes share addresses. */
-export function overlap(a: Prefix, b: Prefix): boolean {
-  if (a.bytes.length !== b.bytes.length) return false;
-  const bits = Math.min(a.bits, b.bits);
-  const one = networkOf({ bytes: a.bytes, bits }), other = networkOf({ bytes: b.bytes, bits });
-  return one.every((byte, index) => byte === other[index]);
 }

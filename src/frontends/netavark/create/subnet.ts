@@ -5,11 +5,12 @@ import {
   formatAddress,
   networkOf,
   nextAddress,
+  overlap,
   parseAddress,
   type Prefix,
 } from "../../../net/address.ts";
 import type { PodmanNetwork } from "../../../interop/podman-documents/netavark.schema.ts";
-import { overlap, prefixOf } from "../../../interop/podman-documents/network.ts";
+import { prefixOf } from "../../../interop/podman-documents/network.ts";
 
 export type Subnet = NonNullable<PodmanNetwork["subnets"]>[number];
 

@@ -1,13 +1,7 @@
 /** Addresses on the wire: what the kernel is asked for, what its answers mean, and which refusals are no failure. */
 import { expect, test } from "bun:test";
 import { EADDRNOTAVAIL, EEXIST, EINVAL } from "../../../../src/ffi/errno.ts";
-import {
-  addAddress,
-  delAddress,
-  lendAddress,
-  listAddresses,
-  overlap,
-} from "../../../../src/ffi/netlink/route/address.ts";
+import { addAddress, delAddress, lendAddress, listAddresses } from "../../../../src/ffi/netlink/route/address.ts";
 import { RTM_DELADDR, RTM_NEWADDR } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
 import { answering, bodyOf, refusing, sentAs, sentBy, socketTo } from "../fake-kernel.ts";
@@ -99,13 +93,4 @@ test("addresses are listed with their state and how long they last, of one link 
   expect(sentAs(kernel, HEADER)).toEqual(["type 22, flags 0x301", "00000000 07000000"]);
   expect(show(0)).toEqual([...ofSeven, [8, "10.1.2.4/24", false, false, Infinity, Infinity]]);
   expect(show(7, answering(RTM_DELADDR, ...answers))).toEqual([]);
-});
-
-test("prefixes overlap where one has the other's network", () => {
-  const overlaps = (one: string, other: string) => overlap(parsePrefix(one)!, parsePrefix(other)!);
-  expect(overlaps("10.1.2.3/24", "10.1.0.0/16")).toBe(true);
-  expect(overlaps("10.1.0.0/16", "10.1.2.3/24")).toBe(true);
-  expect(overlaps("10.1.2.3/24", "10.1.3.3/24")).toBe(false);
-  expect(overlaps("10.1.2.3/24", "11.1.2.3/24")).toBe(false);
-  expect(overlaps("0.0.0.0/0", "fd00::/8")).toBe(false);
 });
