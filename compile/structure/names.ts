@@ -1,4 +1,7 @@
-/** A name is one thing's: no two files export types of the same name. */
+/**
+ * A name is one thing's: no two files export types of one name, and no two export functions of one name. A function that a
+ * file keeps to itself may have any name, because its readers have its meaning before them.
+ */
 import { roomOf, rooms } from "./rooms.ts";
 import type { Source } from "./sources.ts";
 
@@ -9,20 +12,41 @@ const permitted: Readonly<Record<string, string>> = {
   Options: "frontends/library services/dhcp",
   PluginConfig: "contract frontends/library",
   PortMapping: "frontends/library resources",
+
+  // One function, for nf_tables and for the older tables; host-tables.ts knows which of them the host has.
+  changeTable: "interop/iptables interop/iptables interop/iptables",
+  readTable: "interop/iptables interop/iptables interop/iptables",
+  // One function, for IPv4 and for IPv6.
+  decline: "services/dhcp services/dhcp",
+  endOf: "services/dhcp services/dhcp",
+  release: "services/dhcp services/dhcp",
+  request: "services/dhcp services/dhcp",
+  wrap: "services/dhcp services/dhcp",
+  // One function: rivals.ts loads its file when it is called.
+  hostListeners: "resources resources",
+};
+
+const EXPORTED = {
+  types: /^export (?:abstract )?(?:interface|type|class|enum) (\w+)/gm,
+  functions: /^export (?:function\*? (\w+)|const (\w+) = (?:\(.*\)(?:: .*)?|\w+) =>)/gm,
 };
 
 export function homonyms(sources: readonly Source[]): string[] {
-  const files = new Map<string, string[]>();
+  return [...homonymsAmong("types", sources), ...homonymsAmong("functions", sources)];
+}
+
+function homonymsAmong(what: keyof typeof EXPORTED, sources: readonly Source[]): string[] {
+  const files = new Map<string, Set<string>>(), names = rooms.map((room) => room.name);
   for (const { path, text } of sources) {
-    for (const [, name] of text.matchAll(/^export (?:abstract )?(?:interface|type|class|enum) (\w+)/gm)) {
-      files.getOrInsertComputed(name!, () => []).push(path);
+    for (const [, ...found] of text.matchAll(EXPORTED[what])) {
+      files.getOrInsertComputed(found.find((name) => name !== undefined)!, () => new Set()).add(path);
     }
   }
-  return [...files].flatMap(([name, paths]) => {
-    const names = rooms.map((room) => room.name), listed = permitted[name];
+  return [...files].flatMap(([name, set]) => {
+    const paths = [...set], listed = permitted[name];
     const found = paths.map((path) => roomOf(path.slice("src/".length), names)).sort().join(" ");
     if (listed === undefined) {
-      return paths.length === 1 ? [] : [`${paths.join(", ")}: export types of one name, ${name}`];
+      return paths.length === 1 ? [] : [`${paths.join(", ")}: export ${what} of one name, ${name}`];
     }
     return found === listed
       ? []

@@ -36,6 +36,10 @@ test("findings() has nothing to say of a sound tree", () => {
   expect(foundWith({})).toEqual([]);
 });
 
+test("findings() lets a file call its own function as another file's is called", () => {
+  expect(foundWith({ "src/net/a.ts": "function loadPlugin() {}\nloadPlugin();\n" })).toEqual([]);
+});
+
 test("findings() lets a sentence go on in a line that begins with such a word", () => {
   const text =
     "// The addresses,\n// Of ours.\n/*\n * The links\n * Those are.\n */\nexport const a = `\n// Offset`;\n";
@@ -134,6 +138,12 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "src/engine/a.ts",
     "export interface A {}\nexport const b = 1;\nexport class Y {}",
     "src/engine/a.ts, src/plugins/main/x/x.schema.ts: export types of one name, Y",
+  ],
+  [
+    "a function that has another's name",
+    "src/net/a.ts",
+    "export const loadPlugin = (name: string): string => name;\nfunction b() {}\nb();",
+    "src/net/a.ts, src/plugins/table.ts: export functions of one name, loadPlugin",
   ],
   [
     "a permission to share a name that is not needed any more",
