@@ -57,7 +57,7 @@ export function interruptionDescriptor(): number {
 }
 
 /** Throws when a signal has come, once. What follows takes back, and nothing interrupts that. */
-export function heedInterruption(): void {
+export function throwIfInterrupted(): void {
   if (descriptor < 0 || isTakingBack) return;
   hasCome();
   if (first === undefined) return;
@@ -69,7 +69,7 @@ export function heedInterruption(): void {
 /** Until the descriptor is ready, or its other end is closed. Waits for nothing where nothing interrupts. */
 export function awaitReady(fd: number, events: number): void {
   if (interruptionDescriptor() < 0) return;
-  while (!poll([{ fd, events }, { fd: descriptor, events: POLLIN }], -1).has(fd)) heedInterruption();
+  while (!poll([{ fd, events }, { fd: descriptor, events: POLLIN }], -1).has(fd)) throwIfInterrupted();
 }
 
 /** From here on, what was begun is taken back, or there is nothing more to take back. */

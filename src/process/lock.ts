@@ -5,7 +5,7 @@
  */
 import { beforeWaitingFor } from "./patience.ts";
 import { EACCES, EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
-import { heedInterruption } from "./interruption.ts";
+import { throwIfInterrupted } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "../ffi/libc.ts";
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
 import { warn } from "./warn.ts";
@@ -81,7 +81,7 @@ function isFreeWithin(patienceMs: number, attempt: () => boolean): boolean {
   if (attempt()) return true;
   const begun = performance.now(), { usleep } = sleeping();
   for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
-    heedInterruption();
+    throwIfInterrupted();
     if (performance.now() - begun > patienceMs) return false;
     usleep(pauseUs);
   }

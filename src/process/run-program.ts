@@ -1,7 +1,7 @@
 /** Running a program to its end, with what it reads and writes (pipe(7), poll(2)). */
 import { EINTR, EPIPE, ESRCH, isErrno, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
-import { areInterruptionsTaken, endsProgram, heedInterruption, signalDescriptor } from "./interruption.ts";
+import { areInterruptionsTaken, endsProgram, signalDescriptor, throwIfInterrupted } from "./interruption.ts";
 import { lastErrno, libc } from "../ffi/libc.ts";
 import { poll, POLLIN, POLLOUT } from "../ffi/poll.ts";
 import { type Ending, hasSucceeded, openPidfd, openPipe, type Program, spawn, waitFor } from "../ffi/spawn.ts";
@@ -122,7 +122,7 @@ function killed(
 /** With what the program has started, which would go on beside the taking back. */
 function ended(pid: number, path: string): Error {
   kill(pid, true);
-  heedInterruption();
+  throwIfInterrupted();
   return new Error(`${path} had not ended, and was killed because signals came again and again`);
 }
 

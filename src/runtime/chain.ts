@@ -11,7 +11,7 @@ import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, Differences, followedBy, throwJoined } from "../contract/failures.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
-import { heedInterruption, ignoreInterruptions } from "../process/interruption.ts";
+import { ignoreInterruptions, throwIfInterrupted } from "../process/interruption.ts";
 import { warn, withoutRepeating } from "../process/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, requireCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
@@ -55,7 +55,7 @@ export function addUnlocked(
   try {
     inSession((session) => {
       for (const plugin of network.plugins) {
-        heedInterruption();
+        throwIfInterrupted();
         namingPlugin(plugin, "add", () => {
           const run = prepareCall(runtime, network, plugin, { request, session });
           begun.push(running = plugin);

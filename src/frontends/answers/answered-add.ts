@@ -28,7 +28,7 @@ export function addAnswered(
   try {
     requireCaller();
     if (holder?.hasEnded) throw new Error(`process ${holder.pid} has ended`);
-    heedInterruption();
+    throwIfInterrupted();
     answer(result);
     return 0;
   } catch (error) {

@@ -4,7 +4,7 @@
  */
 import { ECONNRESET, EPIPE, ETIMEDOUT, isErrno } from "../../ffi/errno.ts";
 import { closeFile, writeAll } from "../../ffi/files.ts";
-import { heedInterruption, interruptionDescriptor } from "../../process/interruption.ts";
+import { interruptionDescriptor, throwIfInterrupted } from "../../process/interruption.ts";
 import { libc, retrying, utf8 } from "../../ffi/libc.ts";
 import { beforeWaitingFor, patienceHereMs, patienceLeftMs, waitingFor } from "../../process/patience.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
@@ -176,7 +176,7 @@ export class OvsdbConnection {
       const until = now < brieflyUntil ? Math.min(brieflyUntil, deadline) : deadline;
       const signals = this.isInterruptible ? interruptionDescriptor() : -1;
       const ready = poll([this.fd, signals].map((fd) => ({ fd, events: POLLIN })), until - now);
-      if (ready.has(signals)) heedInterruption();
+      if (ready.has(signals)) throwIfInterrupted();
       if (ready.has(this.fd)) return true;
     }
   }

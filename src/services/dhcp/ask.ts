@@ -13,7 +13,7 @@ import {
   SyscallError,
 } from "../../ffi/errno.ts";
 import { closeFile } from "../../ffi/files.ts";
-import { heedInterruption, interruptionDescriptor } from "../../process/interruption.ts";
+import { interruptionDescriptor, throwIfInterrupted } from "../../process/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../../ffi/libc.ts";
 import { sendMessage } from "../../ffi/socket/message.ts";
 import { patienceLeftMs, waitingFor } from "../../process/patience.ts";
@@ -103,7 +103,7 @@ function receiveLine(fd: number, path: string, deadline: number, isInterruptible
     if (waitMs <= 0) throw silent(path);
     const signals = isInterruptible ? interruptionDescriptor() : -1;
     const ready = poll([fd, signals].map((one) => ({ fd: one, events: POLLIN })), Math.ceil(waitMs));
-    if (ready.has(signals)) heedInterruption();
+    if (ready.has(signals)) throwIfInterrupted();
     if (!ready.has(fd)) continue;
     const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));
     // The service was killed before it had read all.
