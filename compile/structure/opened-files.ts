@@ -7,9 +7,9 @@ import type { Source } from "./sources.ts";
 const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
   "src/process/state-file.ts": "judges what it opens",
-  "src/conformance/alone.ts": "namespaces of this process in /proc",
+  "src/conformance/own-process-namespace.ts": "namespaces of this process in /proc",
   "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
-  "src/conformance/shown.ts": "directories of plugins, to learn their paths",
+  "src/conformance/run-directories.ts": "directories of plugins, to learn their paths",
   "src/services/daemon/listener.ts": "processes in /proc",
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/boot.ts": "the id of the boot in /proc",

@@ -68,7 +68,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/native/reaper.c": [1, "the kernel's answer"],
 
   // What stays waits for work.
-  "src/conformance/alone.ts": [1, "the run, in which every call has a limit"],
+  "src/conformance/own-process-namespace.ts": [1, "the run, in which every call has a limit"],
   "src/services/dhcp/service/service.ts": [1, "the service, until a signal"],
   "src/ffi/poll.ts": [1, "a worker, until a call or its parent's end"],
   "src/frontends/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],

@@ -3,7 +3,7 @@ import { DOCUMENT_LIMIT_DEPTH, isObject, nestsDeeper } from "../cni/json.ts";
 import { fromUtf8 } from "../ffi/libc.ts";
 import type { Finished } from "../process/run-program.ts";
 import { describeEnding } from "../ffi/spawn.ts";
-import { Unmet } from "./unmet.ts";
+import { UnmetDemand } from "./unmet-demand.ts";
 
 /** Longer than any result: an engine would have to keep it. */
 const LONGEST_OUTPUT_BYTES = 1024 * 1024;
@@ -24,7 +24,7 @@ export function pluginAnswerOf(command: string, { ending, stdout, stderr }: Fini
   for (const [name, bytes] of Object.entries({ stdout, stderr })) {
     if (bytes.length <= LONGEST_OUTPUT_BYTES) continue;
     const [begins] = [fromUtf8(bytes.subarray(0, 60))];
-    throw new Unmet(`${command} wrote ${bytes.length} bytes or more to ${name}: ${shown(begins!)}`);
+    throw new UnmetDemand(`${command} wrote ${bytes.length} bytes or more to ${name}: ${shown(begins!)}`);
   }
   const answer = {
     command,
@@ -34,7 +34,7 @@ export function pluginAnswerOf(command: string, { ending, stdout, stderr }: Fini
     stdout: fromUtf8(stdout),
     stderr: fromUtf8(stderr),
   };
-  if (exitStatus === undefined) throw new Unmet(`${command} was ended by ${answer.ending}${outputs(answer)}`);
+  if (exitStatus === undefined) throw new UnmetDemand(`${command} was ended by ${answer.ending}${outputs(answer)}`);
   return answer;
 }
 
@@ -54,7 +54,7 @@ function shown(text: string): string {
 }
 
 export function requireSuccess(answer: PluginAnswer, when = ""): void {
-  if (!answer.isSuccess) throw new Unmet(`${told(answer)}${when}`);
+  if (!answer.isSuccess) throw new UnmetDemand(`${told(answer)}${when}`);
 }
 
 /** The one JSON object on stdout. */
@@ -63,27 +63,27 @@ export function printedDocument(answer: PluginAnswer): Record<string, unknown> {
   try {
     document = JSON.parse(answer.stdout);
   } catch {
-    throw new Unmet(`stdout is not one JSON document: ${told(answer)}`);
+    throw new UnmetDemand(`stdout is not one JSON document: ${told(answer)}`);
   }
   if (nestsDeeper(document, DOCUMENT_LIMIT_DEPTH)) {
-    throw new Unmet(`the document on stdout nests deeper than ${DOCUMENT_LIMIT_DEPTH}: ${told(answer)}`);
+    throw new UnmetDemand(`the document on stdout nests deeper than ${DOCUMENT_LIMIT_DEPTH}: ${told(answer)}`);
   }
-  if (!isObject(document)) throw new Unmet(`stdout is no JSON object: ${told(answer)}`);
+  if (!isObject(document)) throw new UnmetDemand(`stdout is no JSON object: ${told(answer)}`);
   return document;
 }
 
 /** Throws unless the answer is an error, with this code if one is given. */
 export function requireError(answer: PluginAnswer, code?: number): Record<string, unknown> {
-  if (answer.isSuccess) throw new Unmet(`no error: ${told(answer)}`);
+  if (answer.isSuccess) throw new UnmetDemand(`no error: ${told(answer)}`);
   const document = printedDocument(answer);
-  if (typeof document.code !== "number") throw new Unmet(`the error has no numeric "code": ${told(answer)}`);
+  if (typeof document.code !== "number") throw new UnmetDemand(`the error has no numeric "code": ${told(answer)}`);
   if (code !== undefined && document.code !== code) {
-    throw new Unmet(`the error's code is ${document.code} instead of ${code}: ${told(answer)}`);
+    throw new UnmetDemand(`the error's code is ${document.code} instead of ${code}: ${told(answer)}`);
   }
   return document;
 }
 
 /** Throws when a success has said something on stdout. */
 export function requireSilence(answer: PluginAnswer): void {
-  if (answer.stdout.trim() !== "") throw new Unmet(`it says something on stdout: ${told(answer)}`);
+  if (answer.stdout.trim() !== "") throw new UnmetDemand(`it says something on stdout: ${told(answer)}`);
 }

@@ -29,7 +29,7 @@ import {
 import { pluginNamed, pluginNames } from "../plugins/table.ts";
 import { TrialHost } from "./host.ts";
 import { shellWord } from "./shell-word.ts";
-import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./shown.ts";
+import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./run-directories.ts";
 
 export class PluginFiles {
   /** The mounts that each demand begins with: it does not see what a plugin mounted or unmounted for an earlier demand. */

@@ -12,8 +12,8 @@ import { ENTERING, inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/ne
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { parsePrefix } from "../net/address.ts";
-import { NETNS_DIRECTORY } from "./shown.ts";
-import { Unmet } from "./unmet.ts";
+import { NETNS_DIRECTORY } from "./run-directories.ts";
+import { UnmetDemand } from "./unmet-demand.ts";
 
 export interface TrialContainer {
   name: string;
@@ -143,7 +143,7 @@ function endStartedProcesses(): void {
 /** After an ADD that has answered with success. */
 function linkThatIsThere(routes: NetlinkSocket, ifName: string): Link {
   const link = getLink(routes, ifName);
-  if (link === undefined) throw new Unmet(`ADD succeeded, and the container has no interface ${ifName}`);
+  if (link === undefined) throw new UnmetDemand(`ADD succeeded, and the container has no interface ${ifName}`);
   return link;
 }
 

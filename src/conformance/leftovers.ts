@@ -10,7 +10,7 @@ import { readHtbClass, readTbf } from "../ffi/netlink/tc/shapers.ts";
 import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { formatPrefix, isLinkLocal } from "../net/address.ts";
-import { Unmet } from "./unmet.ts";
+import { UnmetDemand } from "./unmet-demand.ts";
 
 import { writtenFiles } from "./files.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
@@ -88,7 +88,7 @@ export function requireNothingLeft(before: readonly string[], now: () => readonl
     Bun.sleepSync(PAUSE_MS);
     left = more(before, now());
   }
-  if (left.length > 0) throw new Unmet(`${what}: ${left.join("; ")}`);
+  if (left.length > 0) throw new UnmetDemand(`${what}: ${left.join("; ")}`);
 }
 
 /** Lines that come more often than before. */

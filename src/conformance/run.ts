@@ -12,10 +12,10 @@ import { addSucceeds } from "./demands/adding.ts";
 import { demands } from "./demands/table.ts";
 import { hasFeature } from "./features.ts";
 import { PluginFiles } from "./files.ts";
-import { shownDirectories } from "./shown.ts";
+import { shownDirectories } from "./run-directories.ts";
 import { type Subject, subjects } from "./subjects.ts";
 import { type Plugin, Trial } from "./trial.ts";
-import { AddFailed, Unmet } from "./unmet.ts";
+import { AddFailed, UnmetDemand } from "./unmet-demand.ts";
 
 export interface Run {
   /** Where the plugins are, without links in it. */
@@ -31,7 +31,7 @@ export interface Run {
 /** A plugin that hangs so often is not asked any more. */
 const MOST_OVERDUE = 3;
 
-/** Call it in a process that `runAlone` has started: it changes the process's mounts, and ends what plugins have started. */
+/** Call it in a process that `runInOwnNamespace` has started: it changes the process's mounts, and ends what plugins have started. */
 export function runConformance(run: Run): PluginReport[] {
   const files = new PluginFiles(shownDirectories(run.directory, namesIn(run.directory)));
   files.renew();
@@ -130,6 +130,6 @@ function ask(demand: SpecDemand, plugin: Plugin, files: PluginFiles, isAddFailin
 
 /** What the plugin has done, or that it cannot be executed: not a failure of ours. */
 function isOfPlugin(error: unknown): error is Error {
-  return error instanceof Unmet || error instanceof UntrustedFile ||
+  return error instanceof UnmetDemand || error instanceof UntrustedFile ||
     error instanceof SyscallError && (error.call === "fork/exec" || error.call === "write");
 }

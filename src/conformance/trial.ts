@@ -8,9 +8,9 @@ import { runTrusted } from "../process/trusted-executable.ts";
 import { type PluginAnswer, pluginAnswerOf, printedDocument, requireSuccess } from "./answer.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
 import { shellWord } from "./shell-word.ts";
-import { OWN_PLUGINS } from "./shown.ts";
+import { OWN_PLUGINS } from "./run-directories.ts";
 import type { Subject } from "./subjects.ts";
-import { AddFailed, Unmet } from "./unmet.ts";
+import { AddFailed, UnmetDemand } from "./unmet-demand.ts";
 
 export interface Plugin {
   name: string;
@@ -103,7 +103,7 @@ export class Trial {
     } catch (error) {
       if (!(error instanceof Overdue)) throw error;
       this.plugin.overdue++;
-      throw new Unmet(`${command} had not ended after ${timeoutMs / 1000} s, and was killed`);
+      throw new UnmetDemand(`${command} had not ended after ${timeoutMs / 1000} s, and was killed`);
     }
   }
 }
@@ -147,7 +147,7 @@ export class TrialAttachment {
       requireSuccess(answer);
       return this.result = printedDocument(answer);
     } catch (error) {
-      throw error instanceof Unmet ? new AddFailed(error.message) : error;
+      throw error instanceof UnmetDemand ? new AddFailed(error.message) : error;
     }
   }
 

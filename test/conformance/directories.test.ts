@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { openMachine } from "../support/machine.ts";
-import { OWN_PLUGINS } from "../../src/conformance/shown.ts";
+import { OWN_PLUGINS } from "../../src/conformance/run-directories.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
 
 test("a directory that the run hides, and a relative one with links, is found all the same", async () => {

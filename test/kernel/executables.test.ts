@@ -196,7 +196,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
   // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (frontends/resident/own-file.ts,
   // install/program-of-host.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
-    "conformance/alone.ts",
+    "conformance/own-process-namespace.ts",
     "ffi/reaper.ts",
     "ffi/spawn.ts",
     "frontends/resident/lease-service.ts",

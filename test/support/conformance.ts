@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { forPrograms } from "../../src/conformance/report.ts";
-import { OWN_PLUGINS } from "../../src/conformance/shown.ts";
+import { OWN_PLUGINS } from "../../src/conformance/run-directories.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export type Report = ReturnType<typeof forPrograms>;

@@ -2,7 +2,7 @@
 import { printedDocument, requireSilence, requireSuccess, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 
 const VERSION = "Section 5, VERSION Success";
 const FORM = /^\d+\.\d+\.\d+$/;
@@ -18,7 +18,7 @@ const asRuntimesAsk = (trial: Trial) => ask(trial, JSON.stringify({ cniVersion: 
 export function supportedVersions(document: Record<string, unknown>): string[] {
   const { supportedVersions: listed } = document;
   if (!Array.isArray(listed) || listed.length === 0 || listed.some((one) => typeof one !== "string")) {
-    throw new Unmet(`"supportedVersions" is no list of versions: ${JSON.stringify(document)}`);
+    throw new UnmetDemand(`"supportedVersions" is no list of versions: ${JSON.stringify(document)}`);
   }
   return listed;
 }
@@ -32,7 +32,9 @@ export const about: readonly SpecDemand[] = [
     since: "0.2.0",
     check(trial) {
       const wrong = supportedVersions(asRuntimesAsk(trial)).filter((one) => !FORM.test(one));
-      if (wrong.length > 0) throw new Unmet(`"supportedVersions" has what is no version: ${JSON.stringify(wrong)}`);
+      if (wrong.length > 0) {
+        throw new UnmetDemand(`"supportedVersions" has what is no version: ${JSON.stringify(wrong)}`);
+      }
     },
   },
   {
@@ -44,7 +46,7 @@ export const about: readonly SpecDemand[] = [
     check(trial) {
       const { cniVersion } = asRuntimesAsk(trial);
       if (typeof cniVersion !== "string" || !FORM.test(cniVersion)) {
-        throw new Unmet(`"cniVersion" is ${JSON.stringify(cniVersion)}`);
+        throw new UnmetDemand(`"cniVersion" is ${JSON.stringify(cniVersion)}`);
       }
     },
   },
@@ -74,7 +76,7 @@ export const about: readonly SpecDemand[] = [
       const answer = trial.run("", {});
       requireSuccess(answer);
       requireSilence(answer);
-      if (!/\bv?\d+\.\d+/.test(answer.stderr)) throw new Unmet(`stderr names no version: ${told(answer)}`);
+      if (!/\bv?\d+\.\d+/.test(answer.stderr)) throw new UnmetDemand(`stderr names no version: ${told(answer)}`);
     },
   },
 ];

@@ -6,7 +6,7 @@ import { requireError, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import { everyKind } from "../subjects.ts";
 import { listIn, type Trial, type TrialAttachment } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 
 const ADD = "Section 2, ADD", RESULT = "Section 5, ADD Success";
 
@@ -20,7 +20,7 @@ function entryOf({ ifName, container }: TrialAttachment, result: Result): Result
     name === ifName && sandbox === container.path
   );
   if (found === undefined) {
-    throw new Unmet(`no interface ${ifName} with sandbox ${container.path} in the result: ${shown(result)}`);
+    throw new UnmetDemand(`no interface ${ifName} with sandbox ${container.path} in the result: ${shown(result)}`);
   }
   return found;
 }
@@ -92,7 +92,7 @@ export const adding: readonly SpecDemand[] = [
     kinds: everyKind,
     check(trial) {
       const wrong = versionsOf(trial).flatMap((version) => addIn(version, trial));
-      if (wrong.length > 0) throw new Unmet(wrong.join("; "));
+      if (wrong.length > 0) throw new UnmetDemand(wrong.join("; "));
     },
   },
   {
@@ -105,7 +105,7 @@ export const adding: readonly SpecDemand[] = [
     kinds: everyKind,
     check(trial) {
       const wrong = wrongFields(trial.attachment("c1").add(), trial.subject.kind);
-      if (wrong.length > 0) throw new Unmet(`the result has ${wrong.join("; ")}`);
+      if (wrong.length > 0) throw new UnmetDemand(`the result has ${wrong.join("; ")}`);
     },
   },
   {
@@ -130,8 +130,8 @@ export const adding: readonly SpecDemand[] = [
     check(trial) {
       const result = trial.attachment("c1").add();
       const isNamed = listIn(result, "ips").some((ip) => "interface" in ip);
-      if ("interfaces" in result || isNamed) throw new Unmet(`the result is ${shown(result)}`);
-      if (listIn(result, "ips").length === 0) throw new Unmet(`the result has no address: ${shown(result)}`);
+      if ("interfaces" in result || isNamed) throw new UnmetDemand(`the result is ${shown(result)}`);
+      if (listIn(result, "ips").length === 0) throw new UnmetDemand(`the result has no address: ${shown(result)}`);
     },
   },
   {
@@ -144,9 +144,9 @@ export const adding: readonly SpecDemand[] = [
     check(trial) {
       const one = trial.attachment("c1"), entry = entryOf(one, one.add());
       const link = trial.host.linkIn(one.container, one.ifName);
-      if (link === undefined) throw new Unmet(`${one.ifName} is not in the namespace after ADD`);
+      if (link === undefined) throw new UnmetDemand(`${one.ifName} is not in the namespace after ADD`);
       if (entry.mac !== undefined && entry.mac !== "" && entry.mac !== link.mac) {
-        throw new Unmet(`${one.ifName} has MAC address ${link.mac}, and the result says ${shown(entry.mac)}`);
+        throw new UnmetDemand(`${one.ifName} has MAC address ${link.mac}, and the result says ${shown(entry.mac)}`);
       }
     },
   },
@@ -166,7 +166,7 @@ export const adding: readonly SpecDemand[] = [
       const held = trial.host.inside(one.container, (routes) => listAddresses(routes, 0).map(formatPrefix));
       const missing = wanted.filter((address) => !held.includes(address));
       if (missing.length > 0) {
-        throw new Unmet(`${missing.join(", ")} missing; there are ${held.join(", ") || "none"}`);
+        throw new UnmetDemand(`${missing.join(", ")} missing; there are ${held.join(", ") || "none"}`);
       }
     },
   },
@@ -184,7 +184,7 @@ export const adding: readonly SpecDemand[] = [
       const answer = one.call("ADD");
       requireError(answer);
       if (trial.host.linkIn(one.container, one.ifName)?.kind !== "veth") {
-        throw new Unmet(`the interface that was there is gone after the ADD that failed: ${told(answer)}`);
+        throw new UnmetDemand(`the interface that was there is gone after the ADD that failed: ${told(answer)}`);
       }
     },
   },
@@ -203,7 +203,7 @@ export const adding: readonly SpecDemand[] = [
         ...listIn(before, "interfaces").filter(({ name }) => !names.includes(name)),
         ...listIn(before, "ips").filter(({ address }) => !addresses.includes(address)),
       ];
-      if (lost.length > 0) throw new Unmet(`the result lacks ${shown(lost)} of prevResult: ${shown(after)}`);
+      if (lost.length > 0) throw new UnmetDemand(`the result lacks ${shown(lost)} of prevResult: ${shown(after)}`);
     },
   },
 ];

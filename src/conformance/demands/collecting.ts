@@ -3,13 +3,13 @@ import { type PluginAnswer, requireError, requireSilence, requireSuccess } from 
 import type { SpecDemand } from "../demand.ts";
 import { everyKind } from "../subjects.ts";
 import type { TrialAttachment } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 
 const gc = { section: "Section 2, GC", strength: "should", since: "1.1.0", kinds: everyKind } as const;
 const status = { section: "Section 2, STATUS", strength: "must", since: "1.1.0" } as const;
 
-type Ended = PluginAnswer | Unmet;
+type Ended = PluginAnswer | UnmetDemand;
 
 /** The calls that an engine makes after ADD, in versions that have them: each one's answer, or why it has none. */
 export function callsAfterAdd(one: TrialAttachment): Ended[] {
@@ -26,13 +26,13 @@ function endOf(call: () => PluginAnswer): Ended {
   try {
     return call();
   } catch (error) {
-    if (error instanceof Unmet) return error;
+    if (error instanceof UnmetDemand) return error;
     throw error;
   }
 }
 
 export function isSuccessful(ended: Ended): ended is PluginAnswer {
-  return !(ended instanceof Unmet) && ended.isSuccess;
+  return !(ended instanceof UnmetDemand) && ended.isSuccess;
 }
 
 export const collecting: readonly SpecDemand[] = [

@@ -4,7 +4,7 @@ import type { SpecDemand } from "../demand.ts";
 import { isLimit, limitTo, linesOnHost, more, packetRules, requireNothingLeft } from "../leftovers.ts";
 import { everyKind } from "../subjects.ts";
 import { listIn, type Trial } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 import { callsAfterAdd, isSuccessful } from "./collecting.ts";
 
 const CONVENTIONS = "the conventions of CNI";
@@ -69,7 +69,7 @@ export const conventions: readonly SpecDemand[] = [
       const ofShort = callsAfterAdd(trial.attachment("c1"));
       const ofLong = callsAfterAdd(trial.attachment("c2", "0123456789abcdef".repeat(4)));
       const refused = ofLong.find((ended, index) => !isSuccessful(ended) && isSuccessful(ofShort[index]!));
-      if (refused !== undefined) throw refused instanceof Unmet ? refused : new Unmet(told(refused));
+      if (refused !== undefined) throw refused instanceof UnmetDemand ? refused : new UnmetDemand(told(refused));
     },
   },
   {
@@ -82,7 +82,7 @@ export const conventions: readonly SpecDemand[] = [
       const one = trial.attachment("c1"), { mac } = trial.subject;
       one.add({ conf: { capabilities: { mac: true }, runtimeConfig: { mac } } });
       const link = trial.host.linkIn(one.container, one.ifName);
-      if (link?.mac !== mac) throw new Unmet(`${mac} was asked for, and ${one.ifName} has ${link?.mac}`);
+      if (link?.mac !== mac) throw new UnmetDemand(`${mac} was asked for, and ${one.ifName} has ${link?.mac}`);
     },
   },
   {
@@ -101,7 +101,9 @@ export const conventions: readonly SpecDemand[] = [
     unless: ({ subject }) => subject.portMappings === undefined ? NOT_THERE : undefined,
     check: (trial) =>
       requireMadeAndRemoved(trial, { runtimeConfig: { portMappings: trial.subject.portMappings } }, (made) => {
-        if (!packetRules().some((rule) => made.includes(rule))) throw new Unmet("no packet rule is new after ADD");
+        if (!packetRules().some((rule) => made.includes(rule))) {
+          throw new UnmetDemand("no packet rule is new after ADD");
+        }
       }),
   },
   {
@@ -119,7 +121,7 @@ export const conventions: readonly SpecDemand[] = [
         const missing = [ingressRate, egressRate].map(limitTo)
           .filter((wanted) => !limits.some((line) => line.startsWith(`${wanted} on `)));
         if (missing.length > 0) {
-          throw new Unmet(`no ${missing.join(" and no ")} after ADD; seen are ${limits.join(", ") || "none"}`);
+          throw new UnmetDemand(`no ${missing.join(" and no ")} after ADD; seen are ${limits.join(", ") || "none"}`);
         }
       });
     },
@@ -145,5 +147,5 @@ function requireMadeAndRemoved(
 function requireIp(trial: Trial, conf: Record<string, unknown>): void {
   const { ip } = trial.subject, result = trial.attachment("c1").add({ conf });
   const given = listIn(result, "ips").map(({ address }) => address);
-  if (!given.includes(ip)) throw new Unmet(`${ip} was asked for, and the result has ${JSON.stringify(given)}`);
+  if (!given.includes(ip)) throw new UnmetDemand(`${ip} was asked for, and the result has ${JSON.stringify(given)}`);
 }

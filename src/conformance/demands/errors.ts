@@ -3,7 +3,7 @@ import { DECODING_FAILURE, INCOMPATIBLE_VERSION, INVALID_CONFIG, INVALID_ENVIRON
 import { requireError, told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
 import { NETWORK, type Trial } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 
 const ERROR = "Section 5, Error", PARAMETERS = "Section 2, Parameters";
 
@@ -43,7 +43,7 @@ export const errors: readonly SpecDemand[] = [
     since: "0.1.0",
     check(trial) {
       const answer = unsupported(trial), { msg } = requireError(answer);
-      if (typeof msg !== "string" || msg === "") throw new Unmet(`the error has no "msg": ${told(answer)}`);
+      if (typeof msg !== "string" || msg === "") throw new UnmetDemand(`the error has no "msg": ${told(answer)}`);
     },
   },
   {
@@ -55,7 +55,7 @@ export const errors: readonly SpecDemand[] = [
     check(trial) {
       const answer = unsupported(trial), { cniVersion } = requireError(answer);
       if (typeof cniVersion !== "string" || cniVersion === "") {
-        throw new Unmet(`"cniVersion" is ${JSON.stringify(cniVersion)}: ${told(answer)}`);
+        throw new UnmetDemand(`"cniVersion" is ${JSON.stringify(cniVersion)}: ${told(answer)}`);
       }
     },
   },
@@ -67,7 +67,7 @@ export const errors: readonly SpecDemand[] = [
     since: "0.1.0",
     check(trial) {
       const answer = unsupported(trial);
-      if (answer.exitStatus === 0) throw new Unmet(told(answer));
+      if (answer.exitStatus === 0) throw new UnmetDemand(told(answer));
     },
   },
   {

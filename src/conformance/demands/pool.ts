@@ -1,6 +1,6 @@
 /** Whether addresses come back, seen by a pool that has one alone: the next container gets it, or not. */
 import type { Change, Trial, TrialAttachment } from "../trial.ts";
-import { Unmet } from "../unmet.ts";
+import { UnmetDemand } from "../unmet-demand.ts";
 
 export function requireAddressBack(trial: Trial, remove: (one: TrialAttachment, change: Change) => void): void {
   const conf = trial.subject.confOfOneAddress!, one = trial.attachment("c1");
@@ -9,7 +9,9 @@ export function requireAddressBack(trial: Trial, remove: (one: TrialAttachment, 
   try {
     trial.attachment("c2").add({ conf });
   } catch (error) {
-    throw error instanceof Unmet ? new Unmet(`the only address is not free afterwards: ${error.message}`) : error;
+    throw error instanceof UnmetDemand
+      ? new UnmetDemand(`the only address is not free afterwards: ${error.message}`)
+      : error;
   }
 }
 

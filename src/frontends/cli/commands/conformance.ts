@@ -1,11 +1,11 @@
 /** `patchbay conformance DIR`. */
 import { errorText } from "../../../cni/error.ts";
 import { isObject, parseDocument } from "../../../cni/json.ts";
-import { isAlone, runAlone } from "../../../conformance/alone.ts";
+import { isInOwnNamespace, runInOwnNamespace } from "../../../conformance/own-process-namespace.ts";
 import { executablesIn } from "../../../conformance/files.ts";
 import { asJUnit, countsOfAll, forPeople, forPrograms } from "../../../conformance/report.ts";
 import { type Run, runConformance } from "../../../conformance/run.ts";
-import { whyNotShown } from "../../../conformance/shown.ts";
+import { whyNotShown } from "../../../conformance/run-directories.ts";
 import { everyKind, type Kind, type Subject } from "../../../conformance/subjects.ts";
 import {
   exists,
@@ -52,7 +52,7 @@ export const conformanceCommand: Command = {
   run(given) {
     const asked = askedFor(given);
     try {
-      return isAlone() ? runAndReport(asked, given) : runAlone(process.argv.slice(2));
+      return isInOwnNamespace() ? runAndReport(asked, given) : runInOwnNamespace(process.argv.slice(2));
     } catch (error) {
       printToStderr(`patchbay conformance: the run itself failed: ${errorText(error)}`);
       return RUN_FAILED;

@@ -30,8 +30,8 @@ function requireOwnNamespaces(): void {
   }
 }
 
-/** Runs this program once more with the same arguments, alone. Returns its exit status. */
-export function runAlone(args: readonly string[]): number {
+/** Runs this program once more with the same arguments, as process 1 of a namespace. Returns its exit status. */
+export function runInOwnNamespace(args: readonly string[]): number {
   requireOwnNamespaces();
   const [readEnd, writeEnd] = openPipe();
   const pid = inNewProcessNamespace(() =>
@@ -49,8 +49,8 @@ export function runAlone(args: readonly string[]): number {
   return ending.exitStatus;
 }
 
-/** Whether this is the process that `runAlone` started. It is from now on one that ends with its parent. */
-export function isAlone(): boolean {
+/** Whether this is the process that `runInOwnNamespace` started. It is from now on one that ends with its parent. */
+export function isInOwnNamespace(): boolean {
   if (process.pid !== 1 || variable(VARIABLE) !== String(PARENT)) return false;
   // A process of another process namespace, such as the parent, has the number 0 here.
   endWith(0, SIGKILL);

@@ -1,5 +1,5 @@
 /** What was seen in place of what is demanded. */
-export class Unmet extends Error {}
+export class UnmetDemand extends Error {}
 
 /** ADD has failed, on which the demand only builds. */
-export class AddFailed extends Unmet {}
+export class AddFailed extends UnmetDemand {}
