@@ -2,7 +2,7 @@
 import { takesCapability, takesNone } from "../../runtime/capabilities.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { parsePorts } from "../hook/ports.ts";
-import { argsOfWords, wordNames } from "../hook/words.ts";
+import { argsOfWords, wordNames } from "../hook/network-words.ts";
 import type { Given } from "./command.ts";
 
 /** Capability arguments. Throws when no plugin of the network takes one. */

@@ -7,7 +7,7 @@ import { checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { parsePorts, type RequestedPort } from "./ports.ts";
 import { type HookSettings, refusal, type Setting } from "./settings.ts";
-import { argsOfWords, MOST_ENTRIES, type Word, wordNames } from "./words.ts";
+import { argsOfWords, MOST_ENTRIES, type Word, wordNames } from "./network-words.ts";
 
 export interface RequestedNetwork {
   readonly network: string;
