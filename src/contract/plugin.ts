@@ -9,7 +9,7 @@ import type { Result } from "../cni/result.ts";
 import type { Resource, Retired, Retirement } from "./resource.ts";
 import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
-import type { Pool } from "./shown.ts";
+import type { Pool } from "./summaries.ts";
 
 export interface PluginConfig {
   cniVersion: string;

@@ -15,7 +15,7 @@ import {
   type RecordedAttachment,
   recordedNetwork,
 } from "./records.ts";
-import type { AttachmentName } from "../contract/shown.ts";
+import type { AttachmentName } from "../contract/summaries.ts";
 
 /** Which attachments to keep: those named, those whose namespace exists, or those that the cache does not have. */
 export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";

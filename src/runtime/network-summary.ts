@@ -19,7 +19,7 @@ import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 import { knownAttachments } from "./records.ts";
 import { takenAddresses } from "./taken-addresses.ts";
-import type { NetworkSummary, Pool } from "../contract/shown.ts";
+import type { NetworkSummary, Pool } from "../contract/summaries.ts";
 
 /** What is read once for all networks. */
 interface Scene {

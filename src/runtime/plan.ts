@@ -17,7 +17,7 @@ import {
   namingPlugin,
   type Runtime,
 } from "./plugin-call.ts";
-import type { PlannedPlugin } from "../contract/shown.ts";
+import type { PlannedPlugin } from "../contract/summaries.ts";
 
 /** What ADD would make, with nothing made. `afterDel` as for `planAdd`. */
 export function planNetwork(

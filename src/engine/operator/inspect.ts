@@ -18,7 +18,7 @@ import {
   type KnownResource,
   partsOf,
 } from "./known-attachment.ts";
-import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
+import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/summaries.ts";
 import { inScene, traced } from "../../contract/trace.ts";
 
 /** One `view` serves many attachments. */

@@ -17,7 +17,7 @@ import { idleLines } from "./idle.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
-import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
+import type { PlannedPlugin, PlannedResource } from "../../contract/summaries.ts";
 
 export interface PluginPlan extends Pick<PlannedPlugin<unknown>, "obstacles" | "warnings"> {
   resources: PlannedResource[];

@@ -11,7 +11,7 @@ import type { LedgerRecord } from "../ledger/record.ts";
 import { HostView } from "../ledger/whereabouts.ts";
 import { gistOf, isProven, type KnownAttachment, type KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
-import type { AttachmentState, Gist, InspectedResource } from "../../contract/shown.ts";
+import type { AttachmentState, Gist, InspectedResource } from "../../contract/summaries.ts";
 
 export interface RepairedResource extends Omit<InspectedResource, "state"> {
   /** `mended`: it differed as `differences` says, and was repaired. */

@@ -1,5 +1,5 @@
 /** What people are told of networks: by `patchbay networks` and `patchbay status`. */
-import type { NetworkSummary } from "../../contract/shown.ts";
+import type { NetworkSummary } from "../../contract/summaries.ts";
 import { exists } from "../../ffi/files.ts";
 import { misnamedFiles } from "../../runtime/conf/directory.ts";
 

@@ -1,7 +1,7 @@
 /** How `inspect` and `repair` show attachments: what is wrong comes first, and what many have alike is told once. */
 import { counted } from "../../contract/counted.ts";
 import type { Owner } from "../../contract/owner.ts";
-import type { AttachmentState, Gist } from "../../contract/shown.ts";
+import type { AttachmentState, Gist } from "../../contract/summaries.ts";
 import { shortId, shownName, withName } from "./named-attachments.ts";
 import { textTable } from "./text-table.ts";
 

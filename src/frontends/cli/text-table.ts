@@ -1,4 +1,4 @@
-import type { Count } from "../../contract/shown.ts";
+import type { Count } from "../../contract/summaries.ts";
 import { printableWord } from "../../ffi/terminal.ts";
 
 /** Rows of cells as text with aligned columns, as wide as what is shown of them. */

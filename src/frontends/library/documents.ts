@@ -6,7 +6,7 @@ export type {
   NetworkSummary as NetworkFile,
   PlannedPlugin,
   Pool,
-} from "../../contract/shown.ts";
+} from "../../contract/summaries.ts";
 export type { Network, NetworkPlugin } from "../../runtime/conf/network.ts";
 
 /** A network's configuration as it is written in a file (CNI spec 1.1.0, "Section 1: Network configuration format"). */

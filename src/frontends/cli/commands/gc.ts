@@ -1,7 +1,7 @@
 /** `patchbay gc [NETWORK]`. */
 import { operandsOf } from "../shown-attachments.ts";
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
-import type { AttachmentName } from "../../../contract/shown.ts";
+import type { AttachmentName } from "../../../contract/summaries.ts";
 import {
   collectGarbage,
   isGone,

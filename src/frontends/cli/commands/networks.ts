@@ -11,7 +11,7 @@ import { errorText } from "../../../cni/error.ts";
 import { print, printJson, printToStderr } from "../../../process/output.ts";
 import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
-import type { NetworkSummary, Pool } from "../../../contract/shown.ts";
+import type { NetworkSummary, Pool } from "../../../contract/summaries.ts";
 
 export const networksCommand: Command = {
   summary: "list all networks or one, their addresses, and what is broken or missing (also: ls)",

@@ -10,7 +10,7 @@ import { attachmentArguments, capabilityOptions, givenNetwork, requestTo, runtim
 import { nextSteps } from "../../answers/next-steps.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
-import type { PlannedPlugin } from "../../../contract/shown.ts";
+import type { PlannedPlugin } from "../../../contract/summaries.ts";
 
 export const planCommand: Command = {
   summary: "list what 'add' would make and why it would fail; change nothing",

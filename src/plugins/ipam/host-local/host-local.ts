@@ -16,7 +16,7 @@ import {
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Count, Pool } from "../../../contract/shown.ts";
+import type { Count, Pool } from "../../../contract/summaries.ts";
 import { warn } from "../../../process/warn.ts";
 import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
 import { readConfiguredFile } from "../../../ffi/files.ts";
