@@ -7,10 +7,10 @@ import {
   ARGUMENTS_NOTE,
   attachmentArguments,
   containerNote,
+  DIGITS_TO_REMOVE,
+  DIGITS_TO_SHOW,
   requestOf,
   runtimeOf,
-  TO_LOOK,
-  TO_TAKE,
 } from "./network-arguments.ts";
 
 /** What `attachedRequest` reads. `digits` as in `namedBy`. */
@@ -44,7 +44,7 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
     "./named-attachments.ts",
   ) as typeof import("./named-attachments.ts");
   const { knownAttachments } = require("../../runtime/records.ts") as typeof import("../../runtime/records.ts");
-  const all = knownAttachments(runtime), digits = isTaken ? TO_TAKE : TO_LOOK;
+  const all = knownAttachments(runtime), digits = isTaken ? DIGITS_TO_REMOVE : DIGITS_TO_SHOW;
   const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);
   const found = given.has("container-id")
     ? ofNetwork.filter(({ containerId }) => containerId === request.containerId)

@@ -5,7 +5,7 @@ import { unreadableLedgers } from "../../engine/ledger/ledger.ts";
 import { knownAttachments } from "../../runtime/records.ts";
 import { type Command, type Given, UsageError } from "./command.ts";
 import { namedBy, namedOrPlaced, notAttached, nothingAttached } from "./named-attachments.ts";
-import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
+import { configDirectoryOf, containerNote, DIGITS_TO_SHOW, runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printJson, printToStderr } from "../../process/output.ts";
 import { briefly, type ShownAttachment, shownInFull } from "./shown-attachments.ts";
 
@@ -14,7 +14,7 @@ export const inspectionArguments = {
   operands: "[NETWORK] [CONTAINER]",
   operandCount: [0, 2],
   needsRoot: true,
-  notes: `${containerNote(TO_LOOK)}` +
+  notes: `${containerNote(DIGITS_TO_SHOW)}` +
     "NETWORK alone means all attachments to it, CONTAINER alone all of the container; a name of both is the network's.\n" +
     "Without both, all that a ledger or a cached result names are shown.\n",
   options: {
@@ -40,15 +40,15 @@ function selectedOf(given: Given, all: KnownAttachment[], command: string): Know
   const namesake = container === undefined ? containerNamed(network, all, command) : undefined;
   if (ofNetwork.length === 0) {
     const configured = networkNames(configDirectoryOf(given));
-    const named = configured.includes(network) ? [] : namedOrPlaced(network, all, TO_LOOK);
+    const named = configured.includes(network) ? [] : namedOrPlaced(network, all, DIGITS_TO_SHOW);
     if (named.length > 0 && container === undefined) return named;
     const text = nothingAttached(network, all, configured);
     throw new Error(namesake === undefined ? text : `${text}; ${namesake}`);
   }
   if (namesake !== undefined) printToStderr(`"${network}" is taken for the network; ${namesake}`);
   if (container === undefined) return ofNetwork;
-  const found = namedOrPlaced(container, ofNetwork, TO_LOOK);
-  if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK).text);
+  const found = namedOrPlaced(container, ofNetwork, DIGITS_TO_SHOW);
+  if (found.length === 0) throw new Error(notAttached(container, network, all, DIGITS_TO_SHOW).text);
   return found;
 }
 

@@ -14,7 +14,7 @@ type Named = Pick<KnownAttachment, "containerId" | "netnsPath" | "names">;
 
 /**
  * Throws when the text begins the IDs of several containers, or begins one and is what an engine calls another. A person
- * who types the same text once more must not hit another container: `digits` is TO_TAKE where something is removed.
+ * who types the same text once more must not hit another container: `digits` is DIGITS_TO_REMOVE for commands that remove.
  */
 export function namedBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
   const certain = all.filter((one) => one.containerId === text || isAt(one, text));
@@ -76,7 +76,7 @@ function mayBegin(text: string, least: number): boolean {
 }
 
 /** Undefined when the text begins no ID, or has enough digits of it. */
-export function whyTooShort(text: string, all: readonly Named[], digits = TO_TAKE): string | undefined {
+export function whyTooShort(text: string, all: readonly Named[], digits = DIGITS_TO_REMOVE): string | undefined {
   const begun = mayBegin(text, 1) && !mayBegin(text, digits) &&
     all.find(({ containerId }) => MADE_ID.test(containerId) && containerId.startsWith(text));
   return begun ? `${begun.containerId} begins so: write at least ${digits} digits of it` : undefined;

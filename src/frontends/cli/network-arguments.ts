@@ -55,8 +55,8 @@ const attachmentOptions: OptionTable = {
   ...runtimeOptions,
 };
 
-/** The digits of an ID that name its container: to look at it, and to take something away from it. */
-export const TO_LOOK = 4, TO_TAKE = 12;
+/** So many digits of an ID name its container: for commands that show something, and for commands that remove something. */
+export const DIGITS_TO_SHOW = 4, DIGITS_TO_REMOVE = 12;
 
 export function containerNote(digits: number): string {
   return "CONTAINER is the container's ID, its network namespace (a path, a name of 'ip netns', or pid:N), or what its\n" +

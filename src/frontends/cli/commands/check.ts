@@ -8,11 +8,11 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
+  DIGITS_TO_SHOW,
   givenNetwork,
   networkOrRecorded,
   requestOf,
   runtimeOf,
-  TO_LOOK,
 } from "../network-arguments.ts";
 import { nothingAttached } from "../named-attachments.ts";
 import type { AttachmentRequest } from "../../../runtime/plugin-call.ts";
@@ -32,10 +32,10 @@ interface Checked {
 
 export const checkCommand: Command = {
   summary: "say whether the attachments of a network, or one, are still as they were made",
-  ...attachedArguments(TO_LOOK),
+  ...attachedArguments(DIGITS_TO_SHOW),
   operands: "NETWORK [CONTAINER]",
   operandCount: [1, 2],
-  notes: `${attachedArguments(TO_LOOK).notes}NETWORK alone means all attachments to it.\n`,
+  notes: `${attachedArguments(DIGITS_TO_SHOW).notes}NETWORK alone means all attachments to it.\n`,
   exitStatus:
     "1 when something differs, with a line on stderr for each difference, or when the attachment is not known.",
   examples: [

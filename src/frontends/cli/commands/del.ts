@@ -11,11 +11,11 @@ import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
+  DIGITS_TO_REMOVE,
   networkOrRecorded,
   requestOf,
   runtimeOf,
   tellUnconfigured,
-  TO_TAKE,
 } from "../network-arguments.ts";
 import { isNamedButMissing } from "../../../runtime/paths.ts";
 import { printToStderr } from "../../../process/output.ts";
@@ -25,7 +25,7 @@ const summary = "delete an attachment; its namespace may be gone";
 export const delCommand: Command = {
   printsAfterwards: true,
   summary,
-  ...attachedArguments(TO_TAKE),
+  ...attachedArguments(DIGITS_TO_REMOVE),
   exitStatus: "0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n" +
     "With --ifname (or $CNI_IFNAME) that interface is meant: 0, also when the container has others.",
   examples: [

@@ -18,12 +18,12 @@ import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
 import {
+  DIGITS_TO_REMOVE,
   givenNetwork,
   networkOrRecorded,
   runtimeOf,
   runtimeOptions,
   tellUnconfigured,
-  TO_TAKE,
 } from "../network-arguments.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
 
@@ -172,7 +172,7 @@ function partsOf(text: string): { container: string; ifName: string } {
 function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentName[] {
   const { container, ifName } = partsOf(text);
   const known = all.map(({ recorded }) => recorded);
-  const found = namedBy(container, known.filter((one) => one.ifName === ifName), TO_TAKE);
+  const found = namedBy(container, known.filter((one) => one.ifName === ifName), DIGITS_TO_REMOVE);
   if (found.length > 0) return found;
   const meant = closestName(text, all.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
   const guess = meant === undefined ? undefined : `did you mean ${meant}?`;

@@ -19,7 +19,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { namedBy, shownName, whyTooShort } from "../named-attachments.ts";
-import { containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
+import { containerNote, DIGITS_TO_REMOVE, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { configDirectoryOfCaller } from "../../../runtime/paths.ts";
 import { print, printLine, printToStderr } from "../../../process/output.ts";
 import { textTable } from "../text-table.ts";
@@ -57,7 +57,7 @@ export const ipamCommand: Command = {
     "release NETWORK --container CONTAINER   release all addresses of a container that is gone",
     "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
     "export NETWORK                          remove from the directory what Go's host-local does not know",
-  ].map((line) => `  ${line}\n`).join("") + containerNote(TO_TAKE),
+  ].map((line) => `  ${line}\n`).join("") + containerNote(DIGITS_TO_REMOVE),
   examples: [
     { args: "list", what: "all leases, and who has them" },
     { args: "release first 10.70.0.9", what: "give this address back" },
@@ -178,7 +178,7 @@ function refuseLeasesOfDhcp(given: Given, network: string, addresses: readonly s
   const wanted = addresses.map(canonicalAddress);
   const found = container === undefined
     ? holders.find(({ address }) => wanted.includes(canonicalAddress(address)))
-    : namedBy(container, holders, TO_TAKE)[0];
+    : namedBy(container, holders, DIGITS_TO_REMOVE)[0];
   if (found === undefined) return;
   const option = found.ifName === "eth0" ? "" : ` -i ${found.ifName}`;
   throw new Error(
@@ -208,7 +208,8 @@ function leasesOf(given: Given, container: string, leases: readonly LeaseFile[])
     const recorded = known.find((one) => one.containerId === owner.containerId);
     return [{ ...UNRECORDED, ...recorded, lease, containerId: owner.containerId }];
   });
-  const found = namedBy(container, holders, TO_TAKE), ids = new Set(found.map(({ containerId }) => containerId));
+  const found = namedBy(container, holders, DIGITS_TO_REMOVE),
+    ids = new Set(found.map(({ containerId }) => containerId));
   const tooShort = found.length === 0 ? whyTooShort(container, holders) : undefined;
   if (tooShort !== undefined) throw new Error(`container ${container} has no address; ${tooShort}`);
   if (ids.size > 1) throw new Error(`"${container}" is a name of the containers ${[...ids].join(" and ")}`);
