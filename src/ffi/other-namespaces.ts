@@ -38,14 +38,14 @@ export function someOtherNamespace(container: number | undefined, look: (other: 
   }
 }
 
-interface Place extends Pick<OtherNamespace, "holder" | "isContainers"> {
+interface HeldNamespace extends Pick<OtherNamespace, "holder" | "isContainers"> {
   path: string;
 }
 
 /** By the inode, which a namespace shares with no other one that is there. */
-function placesInSight(container: string): Map<string, Place> {
-  const found = new Map<string, Place>(), processes = new Processes(container);
-  const add = (inode: string | undefined, place: Place) => {
+function placesInSight(container: string): Map<string, HeldNamespace> {
+  const found = new Map<string, HeldNamespace>(), processes = new Processes(container);
+  const add = (inode: string | undefined, place: HeldNamespace) => {
     const before = inode === undefined ? undefined : found.get(inode);
     if (inode === undefined || (before !== undefined && (before.isContainers || !place.isContainers))) return;
     found.set(inode, place);

@@ -80,7 +80,7 @@ function groupsFor({ commands, aliases }: Commands, before: readonly string[], b
   return operandsFor({ name, command, given });
 }
 
-interface Place {
+interface BegunCommand {
   name: string;
   command: Command;
   given: Given;
@@ -99,7 +99,7 @@ function optionIn(word: string, { options }: Command): [name: string, option: Op
   return found ?? ["", { help: "" }];
 }
 
-function optionsFor(begun: string, place: Place): Groups {
+function optionsFor(begun: string, place: BegunCommand): Groups {
   const { options } = place.command, [word] = begun.split("=");
   if (!begun.includes("=")) {
     return [Object.entries(options).map(([option, { help }]) => ({ word: `--${option}`, what: help }))];
@@ -109,7 +109,7 @@ function optionsFor(begun: string, place: Place): Groups {
   return Object.assign(groups, values.files && { files: values.files });
 }
 
-function valuesOf([name, { value = "" }]: [string, Option], { command, given }: Place): Groups {
+function valuesOf([name, { value = "" }]: [string, Option], { command, given }: BegunCommand): Groups {
   if (/^(DIRS?|FILE)$/.test(value)) return FILES;
   if (/^[a-z|]+$/.test(value)) return [wordsOf(value)];
   if (value === "CONTAINER") return holdersIn(given);
@@ -126,7 +126,7 @@ function valuesOf([name, { value = "" }]: [string, Option], { command, given }: 
   return [];
 }
 
-function operandsFor(place: Place): Groups {
+function operandsFor(place: BegunCommand): Groups {
   const { name, command, given } = place, words = command.operands.split(" ").filter(Boolean), last = words.at(-1);
   const position = given.operands.length;
   const wanted = (words[position] ?? (last?.includes("…") ? last : undefined))?.replace(/[[\]…]/g, "");
@@ -154,7 +154,7 @@ function wordsOf(alternatives: string): Candidate[] {
 const ON_NETWORKS_LEFT = ["gc", "network"];
 
 /** Networks that something is attached to, for commands on attachments; otherwise configured networks. */
-function networksFor({ name, command, given }: Place): Candidate[] {
+function networksFor({ name, command, given }: BegunCommand): Candidate[] {
   const configured = listNetworkFiles(configDirectoryOf(given)).flatMap(({ network }) =>
     network === undefined ? [] : [{ word: network.name, what: network.plugins.map(({ type }) => type).join(", ") }]
   );

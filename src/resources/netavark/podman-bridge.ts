@@ -25,11 +25,11 @@ interface Made {
   isCreated: boolean;
   /** 127.0.0.1 of the host may be within reach of the bridge's ports (packets/localhost-access.ts). */
   mayBeOpen: boolean;
-  given?: Given;
+  given?: GivenToBridge;
 }
 
 /** What ADD gave to an existing bridge. */
-interface Given {
+interface GivenToBridge {
   gateways: string[];
   up: boolean;
   vlanFiltering: boolean;
@@ -105,7 +105,7 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): Made {
   if (link.kind !== "bridge") {
     throw new Error(`bridge interface ${name} already exists but is a ${kindOf(link)} interface`);
   }
-  const given: Given = { gateways: [], up: false, vlanFiltering: false, notForwarding: [] };
+  const given: GivenToBridge = { gateways: [], up: false, vlanFiltering: false, notForwarding: [] };
   try {
     if (filtersVlans && !link.vlanFiltering) {
       setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
@@ -131,7 +131,7 @@ function forwarding({ name }: Link, { hasV6 }: PodmanBridgeSpec): string[] {
     .map((key) => `${sysctlName(key)} is 1, not 0`);
 }
 
-function close(link: Link, { hasV6 }: PodmanBridgeSpec, given: Given, host: Host): void {
+function close(link: Link, { hasV6 }: PodmanBridgeSpec, given: GivenToBridge, host: Host): void {
   const { closeBridge, forwardingOf, isClosed } = internalBridges(), wasClosed = isClosed(link, host);
   if (!wasClosed) given.closed = true;
   closeBridge(link, host);
@@ -142,7 +142,7 @@ function close(link: Link, { hasV6 }: PodmanBridgeSpec, given: Given, host: Host
   }
 }
 
-function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: Given, host: Host): void {
+function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: GivenToBridge, host: Host): void {
   if (spec.isInternal) close(link, spec, given, host);
   // A bridge of netavark may still accept them.
   refuse(refusals(link.name));
@@ -155,7 +155,7 @@ function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: Given, host:
 }
 
 /** A bridge with ports stays closed: an internal network's containers are there. */
-function takeBack(given: Given, { name }: PodmanBridgeSpec, host: Host): void {
+function takeBack(given: GivenToBridge, { name }: PodmanBridgeSpec, host: Host): void {
   const { gateways, up, vlanFiltering, closed, notForwarding } = given, link = getLink(host.route, name);
   if (closed && isSpare(name, host)) {
     if (link !== undefined) internalBridges().openBridge(link, host);

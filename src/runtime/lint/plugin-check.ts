@@ -10,7 +10,7 @@ import { entryOf, nodeAt } from "./json-nodes.ts";
 import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
 import { pluginSchema } from "./schema.ts";
 
-interface Place {
+interface PluginInFile {
   /** The plugin's path in the document. */
   path: string;
   report: Reporter;
@@ -25,7 +25,7 @@ export function checkByPlugin(
   type: string,
   config: Record<string, unknown>,
   node: JsonNode,
-  { path, report, isFirst, bySchema }: Place,
+  { path, report, isFirst, bySchema }: PluginInFile,
   subject = "",
 ): void {
   const plugin = loadPlugin(type);

@@ -22,14 +22,14 @@ export interface GuardedLink {
   isOwn: boolean;
 }
 
-export type Place = Pick<Attachment<unknown>, "host" | "plannedBefore">;
+export type HostAndPlan = Pick<Attachment<unknown>, "host" | "plannedBefore">;
 
 /** Undefined where none is known. Throws a CniError of code 7 where a policy has no effect. */
 export function guardedLink(
   policy: string,
   addresses: readonly string[],
   named: Result,
-  at: Place,
+  at: HostAndPlan,
 ): GuardedLink | undefined {
   const { host } = at, outside = linksOutside(named, host), found = routedLinks(addresses, outside, host);
   if (found.length > 1) {
@@ -73,7 +73,7 @@ function textOf(addresses: readonly string[]): string {
  * For `plan`: the link that an earlier plugin of the chain would make, if it is not there yet. Behind the container's link
  * there is the gateway link of its VLAN.
  */
-export function foreseenLink(policy: string, { interfaces = [] }: Result, at: Place): GuardedLink | undefined {
+export function foreseenLink(policy: string, { interfaces = [] }: Result, at: HostAndPlan): GuardedLink | undefined {
   const inside = interfaces.findIndex(({ sandbox }) => sandbox),
     outside = interfaces.filter(({ sandbox }) => !sandbox);
   const link = outside.find((one) => interfaces.indexOf(one) > inside) ?? outside[0];
@@ -83,7 +83,7 @@ export function foreseenLink(policy: string, { interfaces = [] }: Result, at: Pl
 }
 
 /** What containers send each other there never meets the kernel's rules. */
-function refuseSwitch(policy: string, ends: readonly Pick<Link, "name" | "master">[], at: Place): void {
+function refuseSwitch(policy: string, ends: readonly Pick<Link, "name" | "master">[], at: HostAndPlan): void {
   const port = ends.find((link) => datapathOf(link, at) !== undefined);
   if (port === undefined) return;
   throw refused(

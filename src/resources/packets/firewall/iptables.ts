@@ -47,7 +47,7 @@ import {
   STAGE_2,
 } from "./spec.ts";
 
-type Part = "all" | "isolation";
+type Rules = "all" | "isolation";
 
 const guard = () => (require("./nftables.ts") as typeof import("./nftables.ts")).guard;
 
@@ -97,7 +97,7 @@ function isolationOf({ policy, bridge }: Pick<Ingress, "policy" | "bridge">, own
 }
 
 /** What containers share, in all families or in one. */
-function sharedOf(spec: FirewallSpec, part: Part, family?: Family): { chains: string[]; rules: SharedRule[] } {
+function sharedOf(spec: FirewallSpec, part: Rules, family?: Family): { chains: string[]; rules: SharedRule[] } {
   const { adminChain, ingress } = spec, chains: string[] = [], rules: SharedRule[] = [];
   if (part === "all" && (family === undefined || addressesOf(spec, family).length > 0)) {
     chains.push(FORWARD_CHAIN, adminChain);
@@ -114,7 +114,7 @@ function sharedOf(spec: FirewallSpec, part: Part, family?: Family): { chains: st
 }
 
 /** All rules for a container, in whatever chain. */
-function everyRule(spec: FirewallSpec, part: Part): IptablesRule[] {
+function everyRule(spec: FirewallSpec, part: Rules): IptablesRule[] {
   const rules = sharedOf(spec, part).rules.map(({ rule }) => rule);
   if (part === "all") { for (const address of addressesOf(spec, 4)) rules.push(...rulesOf(address)); }
   return rules;
@@ -204,7 +204,7 @@ function removeOwn(table: TableChange, spec: FirewallSpec, isClaimed: (address: 
   }
 }
 
-function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Part): string[] {
+function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Rules): string[] {
   const owner = ownerComment(spec), differences: string[] = [];
   const table = readTable(host, "filter", family);
   const missing = (chain: string, rule: IptablesRule) =>
@@ -220,7 +220,7 @@ function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Part
   return differences;
 }
 
-function writing(part: Part): Required<Pick<Backend<FirewallSpec, MadeChains>, "apply" | "verify" | "obstacle">> {
+function writing(part: Rules): Required<Pick<Backend<FirewallSpec, MadeChains>, "apply" | "verify" | "obstacle">> {
   return {
     apply(spec, host, made = {}) {
       const owner = ownerComment(spec);

@@ -128,17 +128,17 @@ function counterOf({ ingress }: FirewallSpec): string {
   return ingress === undefined ? NO_POLICY : counterOn(ingress.bridge);
 }
 
-interface Place extends GroupPlace {
+interface NamedPlace extends GroupPlace {
   /** For messages. */
   what: string;
 }
 
-function memberPlace(spec: FirewallSpec): Place {
+function memberPlace(spec: FirewallSpec): NamedPlace {
   return { ...memberIn(table, spec), what: "the container" };
 }
 
-function placesOf(spec: FirewallSpec): Place[] {
-  const places: Place[] = [];
+function placesOf(spec: FirewallSpec): NamedPlace[] {
+  const places: NamedPlace[] = [];
   for (const what of spec.addresses) {
     const key = parseAddress(what);
     if (key !== undefined) places.push({ set: key.length === 4 ? addresses4 : addresses6, key, what });
@@ -171,14 +171,14 @@ function planGroup(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
   return [...messages, ...owned.mend(socket)];
 }
 
-function planApply(socket: NetlinkSocket, spec: FirewallSpec, places: readonly Place[]): NftMessage[] {
+function planApply(socket: NetlinkSocket, spec: FirewallSpec, places: readonly NamedPlace[]): NftMessage[] {
   return [
     ...planGroup(socket, spec),
     ...owned.move(socket, places, { comment: ownerComment(spec), counter: counterOf(spec) }),
   ];
 }
 
-function verifyPlaces(spec: FirewallSpec, netfilter: NetlinkSocket, places: readonly Place[]): string[] {
+function verifyPlaces(spec: FirewallSpec, netfilter: NetlinkSocket, places: readonly NamedPlace[]): string[] {
   const comment = ownerComment(spec), counter = counterOf(spec), { ingress } = spec;
   const differences: string[] = [];
   for (const { set, key, what } of places) {
@@ -197,7 +197,7 @@ function verifyPlaces(spec: FirewallSpec, netfilter: NetlinkSocket, places: read
   return [...differences, ...owned.verifyRules(netfilter)];
 }
 
-function obstacle(spec: FirewallSpec, host: Host, places: readonly Place[]): string | undefined {
+function obstacle(spec: FirewallSpec, host: Host, places: readonly NamedPlace[]): string | undefined {
   const { obstacleToNftables } = require(
     "../shared/netfilter-obstacle.ts",
   ) as typeof import("../shared/netfilter-obstacle.ts");

@@ -72,7 +72,7 @@ import {
 import { addressOf, type PortMappingsSpec } from "./spec.ts";
 
 /** What the mappings of one family need. */
-interface Part {
+interface FamilyMappings {
   address: Uint8Array;
   scope: Scope;
   places: PortPlace[];
@@ -80,8 +80,8 @@ interface Part {
 }
 
 /** A part for each family that has an address and mappings. */
-function partsOf(spec: PortMappingsSpec): Part[] {
-  const parts: Part[] = [];
+function partsOf(spec: PortMappingsSpec): FamilyMappings[] {
+  const parts: FamilyMappings[] = [];
   for (const family of FAMILIES) {
     const part = partOf(spec, family);
     if (part !== undefined) parts.push(part);
@@ -89,7 +89,7 @@ function partsOf(spec: PortMappingsSpec): Part[] {
   return parts;
 }
 
-function partOf(spec: PortMappingsSpec, family: Family): Part | undefined {
+function partOf(spec: PortMappingsSpec, family: Family): FamilyMappings | undefined {
   const address = addressOf(spec, family)?.bytes;
   if (address === undefined) return undefined;
   const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
