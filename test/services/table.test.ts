@@ -4,7 +4,7 @@ import * as archive from "../../release/archive.ts";
 import * as packages from "../../release/packages.ts";
 import { parseArguments } from "../../src/frontends/cli/command.ts";
 import { commandOf } from "../../src/frontends/cli/commands/daemon.ts";
-import { optionsOf } from "../../src/frontends/cli/commands/install.ts";
+import { serviceOptions } from "../../src/frontends/cli/commands/install.ts";
 import { installUnits } from "../../src/install/units.ts";
 import * as output from "../../src/process/output.ts";
 import type { ServiceRow, Units } from "../../src/services/service.ts";
@@ -33,7 +33,7 @@ const toy: ServiceRow = {
   },
 };
 test("install has its options, and says what to do where systemd does not run", () => {
-  const options = optionsOf([toy]), said: string[] = [];
+  const options = serviceOptions([toy]), said: string[] = [];
   expect(options).toEqual({ toy: { help: toy.help.install }, "no-toy": { help: toy.help.remove } });
   const spy = spyOn(output, "print").mockImplementation((text) => void said.push(text));
   installUnits(toy, "/opt/cni/bin");

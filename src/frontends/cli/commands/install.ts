@@ -56,6 +56,26 @@ export const REFUSED = 3;
 /** What is made in the directory under another name first. */
 const TEMPORARIES = [PROGRAM, RECORD, ...pluginNames];
 
+const linkOptions: OptionTable = {
+  bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
+  podman: {
+    value: "DIR",
+    otherwise: PODMAN_DIRECTORY,
+    help: `also link patchbay into DIR (${PODMAN_DIRECTORY}), as a driver of podman's networks`,
+  },
+  netavark: {
+    value: "DIR",
+    otherwise: NETAVARK_DIRECTORY,
+    help: `also link netavark into DIR (${NETAVARK_DIRECTORY}), for helper_binaries_dir of podman`,
+  },
+};
+
+const optionsWithUninstall: OptionTable = {
+  force: { help: "with --uninstall: even when something is attached that only this program can remove" },
+  replaced: { help: "with --uninstall: Go's plugins take this place, so only what they cannot remove counts" },
+  "dry-run": { help: "with --uninstall: only say what would stay attached, and whether it would be refused" },
+};
+
 export const installCommand: Command = {
   runsByItself: true,
   printsAfterwards: true,
@@ -63,22 +83,10 @@ export const installCommand: Command = {
   operands: "DIR",
   operandCount: [1, 1],
   options: {
-    bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
-    podman: {
-      value: "DIR",
-      otherwise: PODMAN_DIRECTORY,
-      help: `also link patchbay into DIR (${PODMAN_DIRECTORY}), as a driver of podman's networks`,
-    },
-    netavark: {
-      value: "DIR",
-      otherwise: NETAVARK_DIRECTORY,
-      help: `also link netavark into DIR (${NETAVARK_DIRECTORY}), for helper_binaries_dir of podman`,
-    },
-    ...optionsOf(services),
+    ...linkOptions,
+    ...serviceOptions(services),
     uninstall: { help: "remove the plugins and put back what they replaced" },
-    force: { help: "with --uninstall: even when something is attached that only this program can remove" },
-    replaced: { help: "with --uninstall: Go's plugins take this place, so only what they cannot remove counts" },
-    "dry-run": { help: "with --uninstall: only say what would stay attached, and whether it would be refused" },
+    ...optionsWithUninstall,
   },
   notes:
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
@@ -93,7 +101,7 @@ export const installCommand: Command = {
     for (const path of [directory, ...links.map(({ bin }) => bin)]) refuseControlCharacters(path);
     for (const { option, bin } of links) requireOtherDirectory(option, bin, directory);
     for (const { option } of services) refuseTogether(given, [option, `no-${option}`, "uninstall"]);
-    refuseWithoutUninstall(given, ["force", "replaced", "dry-run"]);
+    refuseWithoutUninstall(given, Object.keys(optionsWithUninstall));
     if (given.has("dry-run")) return isRefused(directory, given) ? REFUSED : 0;
     if (given.has("uninstall")) uninstallFrom(directory, given);
     else explainReadOnly(directory, () => installInto(directory, links, given));
@@ -101,7 +109,7 @@ export const installCommand: Command = {
   },
 };
 
-export function optionsOf(services: readonly ServiceRow[]): OptionTable {
+export function serviceOptions(services: readonly ServiceRow[]): OptionTable {
   return Object.fromEntries(services.flatMap(({ option, help }) => [
     [option, { help: help.install }],
     [`no-${option}`, { help: help.remove }],
