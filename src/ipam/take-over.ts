@@ -49,12 +49,12 @@ export function exportLeases(options: StoreOptions): void {
 }
 
 /** The part of the contract's `Retirement` (contract/resource.ts) that is needed here. */
-interface Retirement {
+interface LeaseRemoval {
   isDryRun: boolean;
   mayRelease(what: string): boolean;
 }
 
-interface Retired {
+interface RemovedLease {
   what: string;
   staysBecause?: string;
   lease?: { containerId?: string };
@@ -64,7 +64,7 @@ interface Retired {
  * Removes the directory of a network that goes, with leases of which nothing else knows. What host-local does not know stays,
  * and the directory with it; so do leases that have been taken meanwhile.
  */
-export function retireLeases(options: StoreOptions, { isDryRun, mayRelease }: Retirement): Retired[] {
+export function removeLeaseDirectory(options: StoreOptions, { isDryRun, mayRelease }: LeaseRemoval): RemovedLease[] {
   const { directory } = options;
   if (idAt(directory) === undefined) return [];
   // A link may lead to another network's leases.

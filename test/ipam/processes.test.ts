@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { releaseInvalid } from "../../src/ipam/claims.ts";
-import { exportLeases, retireLeases } from "../../src/ipam/take-over.ts";
+import { exportLeases, removeLeaseDirectory } from "../../src/ipam/take-over.ts";
 import { add, leaseDirectory, leaseFiles, rangeSet } from "../support/lease-directory.ts";
 import type { Churn, Steps } from "../support/lease-worker.ts";
 import { random, randomBelow } from "../support/random.ts";
@@ -83,7 +83,7 @@ test(
     for (; !isOver; exports++) {
       if (existsSync(at.directory)) {
         exportLeases(options);
-        retireLeases(options, { isDryRun: false, mayRelease: () => false });
+        removeLeaseDirectory(options, { isDryRun: false, mayRelease: () => false });
       }
       await new Promise(setImmediate);
     }

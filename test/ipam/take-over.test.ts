@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { exportLeases, importLeases, listLeases, retireLeases } from "../../src/ipam/take-over.ts";
+import { exportLeases, importLeases, listLeases, removeLeaseDirectory } from "../../src/ipam/take-over.ts";
 import {
   add,
   endBoot,
@@ -57,7 +57,7 @@ describe("exportLeases()", () => {
   });
 });
 
-describe("retireLeases()", () => {
+describe("removeLeaseDirectory()", () => {
   const all = () => true;
   const ofC1 = { what: "lease 10.1.0.2 of container c1", lease: { containerId: "c1" } };
 
@@ -65,7 +65,7 @@ describe("retireLeases()", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
     put(made, { lock: "", "10.1.0.5": "printer in room 5" });
-    const retired = retireLeases(made.options, { isDryRun: false, mayRelease: all });
+    const retired = removeLeaseDirectory(made.options, { isDryRun: false, mayRelease: all });
     expect(retired.toSorted((one, other) => one.what < other.what ? 1 : -1)).toEqual([
       { what: "lease 10.1.0.5", lease: { containerId: undefined } },
       ofC1,
@@ -77,7 +77,7 @@ describe("retireLeases()", () => {
   test("says what it would remove, and removes nothing", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
-    expect(retireLeases(made.options, { isDryRun: true, mayRelease: () => false })).toEqual([
+    expect(removeLeaseDirectory(made.options, { isDryRun: true, mayRelease: () => false })).toEqual([
       ofC1,
       { what: `directory ${made.path}` },
     ]);
@@ -90,7 +90,7 @@ describe("retireLeases()", () => {
     add(made, set, "c1");
     add(made, set, "c2");
     const mayRelease = (what: string) => what.endsWith("c1");
-    expect(retireLeases(made.options, { isDryRun: false, mayRelease })).toEqual([
+    expect(removeLeaseDirectory(made.options, { isDryRun: false, mayRelease })).toEqual([
       ofC1,
       { what: `directory ${made.path}`, staysBecause: "lease 10.1.0.3 of container c2 has been taken meanwhile" },
     ]);
@@ -102,7 +102,7 @@ describe("retireLeases()", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
     put(made, { notes: "mine" });
-    expect(retireLeases(made.options, { isDryRun: false, mayRelease: all })).toEqual([
+    expect(removeLeaseDirectory(made.options, { isDryRun: false, mayRelease: all })).toEqual([
       ofC1,
       { what: `directory ${made.path}`, staysBecause: "notes is in it" },
     ]);
@@ -111,12 +111,14 @@ describe("retireLeases()", () => {
 
   test("has nothing to do without a directory, and does not follow a link to another network's", () => {
     using made = leaseDirectory();
-    expect(retireLeases(made.options, { isDryRun: false, mayRelease: all })).toEqual([]);
+    expect(removeLeaseDirectory(made.options, { isDryRun: false, mayRelease: all })).toEqual([]);
     expect(existsSync(made.path)).toBe(false);
     using other = leaseDirectory();
     add(other, set, "c1");
     symlinkSync(other.path, made.path);
-    expect(() => retireLeases(made.options, { isDryRun: false, mayRelease: all })).toThrow("is not a directory");
+    expect(() => removeLeaseDirectory(made.options, { isDryRun: false, mayRelease: all })).toThrow(
+      "is not a directory",
+    );
     expect(other.files()).toEqual({ "10.1.0.2": "c1\r\neth0" });
   });
 });

@@ -75,8 +75,10 @@ export default definePlugin<HostLocalConf>({
   pools: (conf) =>
     configuredSets(conf).map((set) => ({ spans: set, count: () => countsOf(set, storeOf(conf).directory) })),
   retire(conf, retirement) {
-    const { retireLeases } = require("../../../ipam/take-over.ts") as typeof import("../../../ipam/take-over.ts");
-    return retireLeases(storeOf(conf), retirement);
+    const { removeLeaseDirectory } = require(
+      "../../../ipam/take-over.ts",
+    ) as typeof import("../../../ipam/take-over.ts");
+    return removeLeaseDirectory(storeOf(conf), retirement);
   },
 });
 
