@@ -79,7 +79,7 @@ export function hasTraces(runtime: Runtime, network: Network): boolean {
 }
 
 /** Without the leases that may be released, nothing is changed. */
-function retire(
+function removeOrForesee(
   runtime: Runtime,
   { name, cniVersion }: Network,
   plugins: readonly ConfiguredPlugin[],

@@ -26,7 +26,7 @@ export function networkUpon(link: string, attachments: readonly KnownAttachment[
   )?.network;
 }
 
-export function retireNetwork(
+export function removeSharedParts(
   plugins: readonly ConfiguredPlugin[],
   how: Omit<Retirement, "before">,
   path: string,

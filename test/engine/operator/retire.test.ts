@@ -39,7 +39,7 @@ const how: Omit<Retirement, "before"> = {
 
 describe("what is retired", () => {
   const retired = (...list: ReturnType<typeof configured>[]) =>
-    retireNetwork(list, how, "", host).map(({ what }) => what).filter((what) => /of net/.test(what));
+    removeSharedParts(list, how, "", host).map(({ what }) => what).filter((what) => /of net/.test(what));
 
   test("all things of a kind at once, whatever options say today; then what plugins keep themselves", () => {
     plugins["a"] = pluginOf([], {
