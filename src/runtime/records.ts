@@ -1,6 +1,16 @@
 /**
- * Attachments on record, from two sources: libcni's result cache, which engines share and which has the network's configuration
- * at the time of ADD, and our ledgers, which also have attachments that another engine caches elsewhere.
+ * Attachments on record, from two sources: libcni's result cache, which engines share and which has the network's
+ * configuration at the time of ADD, and our ledgers, which also have attachments that another engine caches elsewhere.
+ *
+ *     type                what it holds                                             where it comes from
+ *     Owner               network, container and interface: the key of the others   every call and every record
+ *     AttachmentRequest   what a verb gets: the namespace and the arguments, too    the caller
+ *     CachedAttachment    what each plugin of the chain would get now               a record of the result cache
+ *     KnownAttachment     the ledgers of its plugins, and its CachedAttachment      ledgers and result cache
+ *     RecordedAttachment  the request that DEL repeats, and its KnownAttachment     ledgers and result cache
+ *
+ * Commands and the library show an attachment as AttachmentName, its container and interface, and InspectedAttachment,
+ * what CHECK finds of it (contract/summaries.ts).
  */
 import { errorText } from "../cni/error.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
@@ -15,6 +25,7 @@ import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.t
 import { type AttachmentRequest, joinArgs, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
+/** The request is what the cache has of ADD's; without a record there, it has no arguments. */
 export interface RecordedAttachment extends AttachmentRequest {
   readonly network: string;
   readonly isCached: boolean;

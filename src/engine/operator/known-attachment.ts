@@ -39,6 +39,7 @@ export interface CachedAttachment extends Owner {
   plugins: { type: string; document: Record<string, unknown> }[];
 }
 
+/** What ledgers and cache have of an attachment. src/runtime/records.ts lists the other types of attachments. */
 export interface KnownAttachment extends Owner {
   netnsPath: string;
   /** What engines call the container. */
