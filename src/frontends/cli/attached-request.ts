@@ -2,7 +2,7 @@
 import { variable } from "../../ffi/environment.ts";
 import { type CacheRecord, readCache } from "../../runtime/cache.ts";
 import type { AttachmentRequest } from "../../runtime/plugin-call.ts";
-import type { Command, Given } from "./command.ts";
+import type { Command, GivenArguments } from "./command.ts";
 import {
   ARGUMENTS_NOTE,
   attachmentArguments,
@@ -34,7 +34,7 @@ export interface AttachedRequest {
 }
 
 /** The attachment of the operands NETWORK and CONTAINER. `isTaken`: it is to go. */
-export function attachedRequest(given: Given, isTaken = false): AttachedRequest {
+export function attachedRequest(given: GivenArguments, isTaken = false): AttachedRequest {
   const request = requestOf(given), runtime = runtimeOf(given), [network, text] = given.operands;
   const key = { ...request, network: network! };
   const cached = readCache(runtime.cacheDirectory, key);
@@ -71,12 +71,12 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   };
 }
 
-function interfaceNamed(given: Given): string | undefined {
+function interfaceNamed(given: GivenArguments): string | undefined {
   return given.value("ifname") || variable("CNI_IFNAME") || undefined;
 }
 
 /** Whether the ID or the interface says which attachment is meant. */
-function isOneMeant(given: Given): boolean {
+function isOneMeant(given: GivenArguments): boolean {
   return given.has("container-id") || interfaceNamed(given) !== undefined;
 }
 

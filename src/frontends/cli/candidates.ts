@@ -5,7 +5,7 @@
 import { gistOf, type KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../../runtime/conf/directory.ts";
-import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
+import { awaitsValue, type Command, type GivenArguments, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
 import { shortId, shownName } from "./named-attachments.ts";
 import { knownAttachments } from "../../runtime/records.ts";
@@ -83,10 +83,10 @@ function groupsFor({ commands, aliases }: Commands, before: readonly string[], b
 interface BegunCommand {
   name: string;
   command: Command;
-  given: Given;
+  given: GivenArguments;
 }
 
-function givenIn(words: readonly string[], { options }: Command): Given {
+function givenIn(words: readonly string[], { options }: Command): GivenArguments {
   try {
     return parseArguments(words, options);
   } catch {
@@ -168,7 +168,7 @@ function networksFor({ name, command, given }: BegunCommand): Candidate[] {
   return isOnAttachments ? attached : [...attached, ...configured];
 }
 
-function attachmentsIn(given: Given): KnownAttachment[] {
+function attachmentsIn(given: GivenArguments): KnownAttachment[] {
   const [network] = given.operands;
   return knownAttachments(runtimeOf(given)).filter((one) => network === undefined || one.network === network);
 }
@@ -189,12 +189,12 @@ function describe(attachment: KnownAttachment): string {
   return [`${ifName} of ${shortId(containerId)} in ${network}`, ...gistOf(attachment).addresses].join(", ");
 }
 
-function leasedNetworks(given: Given): Candidate[] {
+function leasedNetworks(given: GivenArguments): Candidate[] {
   return networksWithLeases(given).map((word) => ({ word, what: "" }));
 }
 
 /** Containers with leases, by their names; those without an attachment are known by their ID alone. */
-function holdersIn(given: Given): Candidate[][] {
+function holdersIn(given: GivenArguments): Candidate[][] {
   const leases = heldLeases(given, given.operands[1]), attachments = knownAttachments(runtimeOf(given));
   const holders = leases.flatMap(({ containerId, address }) => {
     return containerId === undefined ? [] : [{ word: containerId, what: address }];
@@ -204,7 +204,7 @@ function holdersIn(given: Given): Candidate[][] {
   return [[...namesOf(known)[0]!, ...others], holders];
 }
 
-function leasesOf(given: Given, network: string): Candidate[] {
+function leasesOf(given: GivenArguments, network: string): Candidate[] {
   return heldLeases(given, network).map(({ address, containerId = "", ifName = "" }) => ({
     word: address,
     what: `${ifName} of ${shortId(containerId)}`,

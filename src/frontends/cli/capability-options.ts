@@ -3,10 +3,10 @@ import { takesCapability, takesNone } from "../../runtime/capabilities.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import { parsePorts } from "../hook/ports.ts";
 import { argsOfWords, wordNames } from "../hook/network-words.ts";
-import type { Given } from "./command.ts";
+import type { GivenArguments } from "./command.ts";
 
 /** Capability arguments. Throws when no plugin of the network takes one. */
-export function capabilityArgsOf(given: Given, network: Network): Record<string, unknown> {
+export function capabilityArgsOf(given: GivenArguments, network: Network): Record<string, unknown> {
   const settings = (option: string) => given.values(option).map((text) => ({ text, source: `--${option}` }));
   const requireTaker = (option: string, args: Record<string, unknown>) => {
     const ignored = Object.keys(args).find((capability) => !takesCapability(network, capability));

@@ -12,7 +12,7 @@ import {
   type Command,
   describeOptions,
   type Example,
-  type Given,
+  type GivenArguments,
   type OptionTable,
   parseArguments,
   UsageError,
@@ -174,24 +174,24 @@ function networkIn(command: Command, args: readonly string[]): string | undefine
   return /^\[?NETWORK/.test(command.operands) ? parseArguments(args, command.options).operands[0] : undefined;
 }
 
-function isTrue(answer: true | ((given: Given) => boolean) | undefined, given: Given): boolean {
+function isTrue(answer: true | ((given: GivenArguments) => boolean) | undefined, given: GivenArguments): boolean {
   return typeof answer === "function" ? answer(given) : answer === true;
 }
 
 /** Without root, the command does not begin: the errors of its parts would say less, and say it for each network. */
-function requireRoot({ needsRoot }: Command, given: Given): void {
+function requireRoot({ needsRoot }: Command, given: GivenArguments): void {
   const reason = isTrue(needsRoot, given) ? missingPrivileges() : undefined;
   if (reason !== undefined) throw new Error(reason);
 }
 
 /** As from a variable that is not set. */
-function refuseEmpty({ options }: Command, given: Given): void {
+function refuseEmpty({ options }: Command, given: GivenArguments): void {
   if (given.operands.includes("")) throw new UsageError("an operand is empty");
   const empty = Object.keys(options).find((name) => options[name]!.isNeverEmpty && given.values(name).includes(""));
   if (empty !== undefined) throw new UsageError(`option --${empty} is empty: ${options[empty]!.value} expected`);
 }
 
-function checkOperands(program: Program, command: Command, { operands }: Given): void {
+function checkOperands(program: Program, command: Command, { operands }: GivenArguments): void {
   const [least, most] = command.operandCount;
   if (operands.length < least) {
     throw new UsageError(

@@ -9,7 +9,7 @@ export interface Command {
   readonly operandCount: readonly [least: number, most: number];
   readonly options: OptionTable;
   /** Without the capabilities of root the command does nothing, and says which are missing. */
-  readonly needsRoot?: true | ((given: Given) => boolean);
+  readonly needsRoot?: true | ((given: GivenArguments) => boolean);
   /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
   readonly takesBack?: true | ((given: Given) => boolean);
   /**
@@ -29,7 +29,7 @@ export interface Command {
   readonly exitStatus?: string;
   readonly examples?: readonly Example[];
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: Given, program: string): number;
+  run(given: GivenArguments, program: string): number;
 }
 
 export interface Example {
@@ -64,7 +64,7 @@ export interface Given {
 export class UsageError extends Error {}
 
 /** Options and operands in any order; after `--` everything is an operand. */
-export function parseArguments(args: readonly string[], options: OptionTable): Given {
+export function parseArguments(args: readonly string[], options: OptionTable): GivenArguments {
   const operands: string[] = [];
   const found = new Map<string, string[]>();
   const queue = [...args];

@@ -33,7 +33,7 @@ export function selectedAttachments(given: Given, command: string): KnownAttachm
   return selectedOf(given, knownAttachments(runtimeOf(given)), command);
 }
 
-function selectedOf(given: Given, all: KnownAttachment[], command: string): KnownAttachment[] {
+function selectedOf(given: GivenArguments, all: KnownAttachment[], command: string): KnownAttachment[] {
   const [network, container] = given.operands;
   if (network === undefined) return all;
   const ofNetwork = all.filter((attachment) => attachment.network === network);
@@ -60,7 +60,7 @@ function containerNamed(network: string, all: readonly KnownAttachment[], comman
 }
 
 /** Prints the attachments and returns the exit status: 0 when all are as they were made. */
-export function showAttachments(given: Given, attachments: readonly ShownAttachment[]): number {
+export function showAttachments(given: GivenArguments, attachments: readonly ShownAttachment[]): number {
   const isBrief = given.has("brief");
   if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");
   if (given.has("json")) printJson(attachments);

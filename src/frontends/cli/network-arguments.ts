@@ -15,7 +15,7 @@ import {
 } from "../../runtime/paths.ts";
 import type { AttachmentRequest, Runtime } from "../../runtime/plugin-call.ts";
 import type { Network } from "../../runtime/conf/network.ts";
-import type { Command, Given, OptionTable } from "./command.ts";
+import type { Command, GivenArguments, OptionTable } from "./command.ts";
 import { printToStderr } from "../../process/output.ts";
 
 export const runtimeOptions: OptionTable = {
@@ -81,7 +81,7 @@ export const attachmentArguments = {
   notes: `NETNS is a path, a name of 'ip netns', or pid:N for the namespace of process N.\n${ARGUMENTS_NOTE}`,
 } satisfies Partial<Command>;
 
-export function runtimeOf(given: Given): Runtime {
+export function runtimeOf(given: GivenArguments): Runtime {
   const cacheDirectory = given.value("cache-dir");
   return {
     configDirectory: configDirectoryOf(given),
@@ -90,7 +90,7 @@ export function runtimeOf(given: Given): Runtime {
   };
 }
 
-export function configDirectoryOf(given: Given): string {
+export function configDirectoryOf(given: GivenArguments): string {
   return given.value("config-dir") ?? configDirectoryOfCaller();
 }
 
@@ -100,7 +100,7 @@ export function networkOf(given: Given, name = given.operands[0]!): Network {
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */
 export function networkOrRecorded(
-  given: Given,
+  given: GivenArguments,
   name: string,
   recorded: () => Network | undefined,
 ): ReturnType<typeof loadedOrRecorded> {
@@ -108,12 +108,12 @@ export function networkOrRecorded(
 }
 
 /** The network may be podman's, or its file is gone. */
-export function tellUnconfigured(given: Given, network: string): void {
+export function tellUnconfigured(given: GivenArguments, network: string): void {
   const directory = configDirectoryOf(given);
   printToStderr(`network ${network} is not configured in ${directory}; what is recorded of it is undone`);
 }
 
-export function requestOf(given: Given): AttachmentRequest {
+export function requestOf(given: GivenArguments): AttachmentRequest {
   const [CAP_ARGS, CNI_ARGS, CNI_IFNAME] = ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"].map(variable);
   const capabilityArgs = CAP_ARGS ? capabilityArgsIn(CAP_ARGS) : {};
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
@@ -127,7 +127,7 @@ export function requestOf(given: Given): AttachmentRequest {
 }
 
 /** With the capability arguments that options say, which win over $CAP_ARGS. */
-export function requestTo(network: Network, given: Given): AttachmentRequest {
+export function requestTo(network: Network, given: GivenArguments): AttachmentRequest {
   const request = requestOf(given);
   if (!Object.keys(capabilityOptions).some((option) => given.has(option))) return request;
   const { capabilityArgsOf } = require("./capability-options.ts") as typeof import("./capability-options.ts");

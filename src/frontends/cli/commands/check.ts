@@ -4,7 +4,7 @@ import { counted } from "../../../contract/counted.ts";
 import { collectFailures } from "../../../contract/failures.ts";
 import { checkNetwork, differencesIn, type PluginDifferences } from "../../../runtime/chain.ts";
 import { idlePortsOf } from "../../../engine/operator/idle.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
@@ -59,7 +59,7 @@ export const checkCommand: Command = {
   },
 };
 
-function checkAll(given: Given, network: string): number {
+function checkAll(given: GivenArguments, network: string): number {
   const ofOne = ["ifname", "container-id"].find((option) => given.has(option));
   if (ofOne !== undefined) throw new UsageError(`--${ofOne} is for one CONTAINER, and none is named`);
   const listed = () => attachmentsToNetwork(runtimeOf(given), network);
@@ -74,7 +74,7 @@ function checkAll(given: Given, network: string): number {
   return Math.max(0, ...told.map((one) => report(given, network, one)));
 }
 
-function checkerOf(given: Given, name: string): (request: AttachmentRequest, unknown?: string) => Checked {
+function checkerOf(given: GivenArguments, name: string): (request: AttachmentRequest, unknown?: string) => Checked {
   const runtime = runtimeOf(given), recorded = () => unconfiguredNetwork(runtime, name);
   const { network, isConfigured } = networkOrRecorded(given, name, recorded);
   return (request, unknown) => {
@@ -105,7 +105,7 @@ function isRight({ found, failure }: Checked): boolean {
   return failure === undefined && found.length === 0;
 }
 
-function report(given: Given, network: string, checked: Checked): number {
+function report(given: GivenArguments, network: string, checked: Checked): number {
   if (isRight(checked)) return 0;
   const { request: { containerId, ifName }, found, failure } = checked;
   const attachment = operandsOf({ network, containerId, ifName });

@@ -2,7 +2,7 @@
  * `patchbay completion SHELL`: a script that lets a shell complete command lines. The script calls this program with the
  * words typed so far, and the program knows what the last may become (candidates.ts).
  */
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { type Commands, completionOf } from "../candidates.ts";
 import { print } from "../../../process/output.ts";
 
@@ -72,7 +72,7 @@ export const completionCommand: Command = {
   notes: "  bash: source <(patchbay completion bash)\n" +
     "  zsh:  source <(patchbay completion zsh)    after 'autoload -U compinit && compinit'\n" +
     "  fish: patchbay completion fish | source\n",
-  run({ operands: [shell] }: Given, program) {
+  run({ operands: [shell] }: GivenArguments, program) {
     if (!Object.hasOwn(scripts, shell!)) {
       throw new UsageError(`there are scripts for ${shells.join(", ")}, not ${shell}`);
     }

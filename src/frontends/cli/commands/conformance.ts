@@ -20,7 +20,7 @@ import {
 import { utf8 } from "../../../ffi/libc.ts";
 import { isTerminal, printableWord } from "../../../ffi/terminal.ts";
 import { withInheritedUmask } from "../../../ffi/umask.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { print, printJson, printToStderr } from "../../../process/output.ts";
 
 /** Apart from what the plugins do not meet. */
@@ -66,7 +66,7 @@ interface Asked extends Run {
 }
 
 /** Throws UsageError, also for files that cannot be read: 1 would say that a demand is not met. */
-function askedFor(given: Given): Asked {
+function askedFor(given: GivenArguments): Asked {
   try {
     const timeoutMs = timeoutOf(given), [directory, ...wanted] = given.operands;
     const configured = configuredSubjects(given), { path, names, unreadable } = executablesIn(directory!);
@@ -93,7 +93,7 @@ function askedFor(given: Given): Asked {
 }
 
 /** The report's file is emptied before the run. */
-function refuseToOverwrite(given: Given, plugins: readonly string[]): void {
+function refuseToOverwrite(given: GivenArguments, plugins: readonly string[]): void {
   const junit = given.value("junit");
   if (junit === undefined || !exists(junit)) return;
   const { id } = identify(junit), read = [...plugins, ...given.values("conf")].find((one) => identify(one).id === id);
@@ -101,7 +101,7 @@ function refuseToOverwrite(given: Given, plugins: readonly string[]): void {
 }
 
 /** Returns the exit status. */
-function runAndReport(asked: Asked, given: Given): number {
+function runAndReport(asked: Asked, given: GivenArguments): number {
   for (const name of asked.unreadable) {
     printToStderr(`${asked.directory}/${printableWord(name)} is not asked: its name is not UTF-8; rename it`);
   }
@@ -122,7 +122,7 @@ function showProgress(plugin: string, demand: string, done: number, all: number)
   writeAll(2, utf8(`${CLEAR_LINE}${printableWord(plugin)}: ${done} of ${all}: ${demand}`));
 }
 
-function timeoutOf(given: Given): number {
+function timeoutOf(given: GivenArguments): number {
   const text = given.value("timeout") ?? "30", seconds = Number(text);
   if (text !== "" && seconds > 0 && seconds <= 3600) return seconds * 1000;
   throw new UsageError(`--timeout ${text}: seconds from above 0 to 3600, as in 30`);
@@ -136,7 +136,7 @@ function openReport(path: string): number {
   return withInheritedUmask(() => openFile(path, O_WRONLY | O_CREAT | O_TRUNC, 0o666));
 }
 
-function configuredSubjects(given: Given): Map<string, Subject> {
+function configuredSubjects(given: GivenArguments): Map<string, Subject> {
   const kind = (given.value("kind") ?? "main") as Kind, files = given.values("conf");
   if (!everyKind.includes(kind)) throw new UsageError(`--kind ${kind}: one of ${everyKind.join(", ")}`);
   if (given.has("kind") && files.length === 0) {

@@ -52,7 +52,7 @@ export const delCommand: Command = {
 };
 
 /** Rather than deleted together with its file: DEL of what is gone succeeds. */
-function isNetworkMisnamed(given: Given): boolean {
+function isNetworkMisnamed(given: GivenArguments): boolean {
   const runtime = runtimeOf(given), directory = runtime.configDirectory, [name] = given.operands;
   if (isNamedButMissing(directory)) return true;
   const recorded = knownAttachments(runtime).map(({ network }) => network);
@@ -69,7 +69,7 @@ export const cnitoolDelCommand: Command = {
 };
 
 /** `begin` runs when the network is found. */
-function remove(given: Given, request: AttachmentRequest, begin = () => {}): void {
+function remove(given: GivenArguments, request: AttachmentRequest, begin = () => {}): void {
   const runtime = runtimeOf(given), key = { network: given.operands[0]!, ...request };
   // Another attachment's record shows that the network is no typing error.
   const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);

@@ -92,7 +92,7 @@ export const gcCommand: Command = {
   },
 };
 
-function tellNothing(chosen: Choice | undefined, given: Given): void {
+function tellNothing(chosen: Choice | undefined, given: GivenArguments): void {
   const [name] = given.operands;
   if (chosen === undefined) printLine(`nothing is attached${name === undefined ? "" : ` to network ${name}`}`);
   else if (given.has("dry-run")) printLine("nothing would be deleted");
@@ -104,7 +104,7 @@ type List = (attachments: readonly RecordedAttachment[], describe: (attachment: 
 type FoundNetwork = ReturnType<typeof networkOrRecorded>;
 
 function collect(
-  given: Given,
+  given: GivenArguments,
   { network, isConfigured }: FoundNetwork,
   chosen: Choice | undefined,
   list: List,
@@ -155,7 +155,7 @@ export const cnitoolGcCommand: Command = {
 
 type Choice = "gone" | "valid" | "all";
 
-function choiceOf(given: Given): Choice | undefined {
+function choiceOf(given: GivenArguments): Choice | undefined {
   const [chosen, another] = (["gone", "valid", "all"] as const).filter((option) => given.has(option));
   if (another !== undefined) throw new UsageError(`--${chosen} and --${another} exclude each other`);
   return chosen;

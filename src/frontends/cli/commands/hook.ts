@@ -13,7 +13,7 @@ import { detachAll } from "../../hook/detach.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
 import { hookSettingsOf, type Setting, type SettingName, settingNames } from "../../hook/settings.ts";
 import { hookRequestOf, parseNetworks, type RequestedNetwork } from "../../hook/request.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { capabilityOptions, INTERRUPTION_STATUS, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
 import { printJson } from "../../../process/output.ts";
@@ -51,7 +51,7 @@ export const hookCommand: Command = {
   },
 };
 
-function add(given: Given, operands: readonly string[]): number {
+function add(given: GivenArguments, operands: readonly string[]): number {
   const state = parseState(readState()),
     permitted = given.value("permit")?.split(",") ?? [],
     asked = hookRequestOf(hookSettingsOf(state.annotations, argumentsOf(given, operands)), permitted),
@@ -73,7 +73,7 @@ function inJson({ network, request, result }: Attached) {
   return { network: network.name, ifName: request.ifName, result: result && resultDocument(result) };
 }
 
-function del(given: Given, operands: readonly string[]): number {
+function del(given: GivenArguments, operands: readonly string[]): number {
   const { id, annotations } = parseEndedState(readState());
   const { networks } = argumentsOf(given, operands);
   const only = networks === undefined ? undefined : parseNetworks(networks);
@@ -91,7 +91,7 @@ function annotatedNetworks(annotations: Readonly<Record<string, string>>): reado
   }
 }
 
-function argumentsOf(given: Given, operands: readonly string[]): Partial<Record<SettingName, Setting>> {
+function argumentsOf(given: GivenArguments, operands: readonly string[]): Partial<Record<SettingName, Setting>> {
   const settings: Partial<Record<SettingName, Setting>> = {};
   for (const name of settingNames) {
     const text = given.value(name);

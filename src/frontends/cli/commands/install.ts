@@ -19,7 +19,7 @@ import {
 import { whileDirectoryLockedIfPossible } from "../../../process/lock.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
-import { type Command, type Given, type OptionTable, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, type OptionTable, UsageError } from "../command.ts";
 import {
   BACKUP,
   hasBackup,
@@ -96,7 +96,7 @@ export const installCommand: Command = {
     { args: "--bin /usr/local/bin /opt/cni/bin", what: "where most engines look for plugins" },
     { args: "--uninstall /opt/cni/bin", what: "put back what was there before" },
   ],
-  run(given: Given) {
+  run(given: GivenArguments) {
     const directory = absolutePath(given.operands[0]!), links = linksIn(given);
     for (const path of [directory, ...links.map(({ bin }) => bin)]) refuseControlCharacters(path);
     for (const { option, bin } of links) requireOtherDirectory(option, bin, directory);
@@ -125,7 +125,7 @@ interface Links {
 
 const LINKS = { bin: PROGRAM_NAMES, podman: [DRIVER], netavark: [NETAVARK] };
 
-function linksIn(given: Given): Links[] {
+function linksIn(given: GivenArguments): Links[] {
   return Object.entries(LINKS).flatMap(([option, names]) => {
     const bin = given.value(option);
     return bin === undefined ? [] : [{ option, bin: absolutePath(bin), names }];
@@ -139,17 +139,17 @@ function refuseControlCharacters(path: string): void {
   }
 }
 
-function refuseTogether(given: Given, options: readonly string[]): void {
+function refuseTogether(given: GivenArguments, options: readonly string[]): void {
   const [first, second] = options.filter((option) => given.has(option));
   if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
 }
 
-function refuseWithoutUninstall(given: Given, options: readonly string[]): void {
+function refuseWithoutUninstall(given: GivenArguments, options: readonly string[]): void {
   const alone = given.has("uninstall") ? undefined : options.find((option) => given.has(option));
   if (alone !== undefined) throw new UsageError(`--${alone} needs --uninstall`);
 }
 
-function installInto(directory: string, links: readonly Links[], given: Given): void {
+function installInto(directory: string, links: readonly Links[], given: GivenArguments): void {
   judgePlaces(directory, pluginNames);
   for (const { bin, names } of links) judgePlaces(bin, names);
   for (const service of services) if (given.has(service.option)) judgeUnits(service);
@@ -205,7 +205,7 @@ function explainReadOnly(directory: string, work: () => void): void {
   }
 }
 
-function uninstallFrom(directory: string, given: Given): void {
+function uninstallFrom(directory: string, given: GivenArguments): void {
   for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
   const work = () => {
     checkWhatStays(directory, given);
@@ -235,7 +235,7 @@ function doAll(steps: readonly (() => void)[]): void {
 }
 
 /** Says why on stderr. */
-function isRefused(directory: string, given: Given): boolean {
+function isRefused(directory: string, given: GivenArguments): boolean {
   try {
     checkWhatStays(directory, given);
     return false;
@@ -247,7 +247,7 @@ function isRefused(directory: string, given: Given): boolean {
 }
 
 /** The plugins that are back after uninstalling must be able to remove what is attached now, unless it is forced. */
-function checkWhatStays(directory: string, given: Given): void {
+function checkWhatStays(directory: string, given: GivenArguments): void {
   const names = listDirectory(directory), own = identify("/proc/self/exe").id;
   // Links of a package lead out of the directory.
   const isOurs = (name: string) => {

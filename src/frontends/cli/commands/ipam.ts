@@ -80,7 +80,7 @@ export const ipamCommand: Command = {
   },
 };
 
-function named(given: Given, network: string | undefined): StoreOptions {
+function named(given: GivenArguments, network: string | undefined): StoreOptions {
   if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
   const directory = leaseDirectory(dataDirOf(given), network);
   if (!exists(directory)) throw unknownNetwork(given, network);
@@ -89,12 +89,12 @@ function named(given: Given, network: string | undefined): StoreOptions {
 }
 
 /** For a network that has neither a lease nor a configuration. */
-function isKnown(given: Given, network: string): boolean {
+function isKnown(given: GivenArguments, network: string): boolean {
   return exists(leaseDirectory(dataDirOf(given), network)) ||
     networkNames(configDirectoryOfCaller()).includes(network);
 }
 
-function unknownNetwork(given: Given, network: string): Error {
+function unknownNetwork(given: GivenArguments, network: string): Error {
   const meant = closestName(network, networksWithLeases(given));
   const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
   return new Error(`${dataDirOf(given)}/${network}: no such file or directory; the network has no leases${hint}`);
@@ -105,7 +105,7 @@ interface Listed extends HeldLease {
   lease?: LeaseState;
 }
 
-function list(given: Given, network: string | undefined): number {
+function list(given: GivenArguments, network: string | undefined): number {
   const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
   const ofDhcp = dhcpLeases(dhcpDirOf(given)).filter((lease) => network === undefined || lease.network === network);
   for (const [option, directory] of [["data-dir", dataDirOf(given)], ["dhcp-dir", dhcpDirOf(given)]] as const) {
@@ -136,7 +136,7 @@ function list(given: Given, network: string | undefined): number {
 const UNRECORDED = { netnsPath: "", names: [] };
 
 /** None when the records may not be read. */
-function recordedHolders(given: Given): Map<string, KnownAttachment> {
+function recordedHolders(given: GivenArguments): Map<string, KnownAttachment> {
   try {
     return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), one]));
   } catch {
@@ -144,7 +144,7 @@ function recordedHolders(given: Given): Map<string, KnownAttachment> {
   }
 }
 
-function release(given: Given, options: StoreOptions, addresses: string[]): number {
+function release(given: GivenArguments, options: StoreOptions, addresses: string[]): number {
   const container = given.value("container");
   if ((container === undefined) === (addresses.length === 0)) {
     throw new UsageError("ipam release needs either addresses or --container");
@@ -164,12 +164,12 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
   return status;
 }
 
-function dhcpDirOf(given: Given): string {
+function dhcpDirOf(given: GivenArguments): string {
   return given.value("dhcp-dir") ?? DEFAULT_DIRECTORY;
 }
 
 /** The service would renew what is released behind its back. */
-function refuseLeasesOfDhcp(given: Given, network: string, addresses: readonly string[]): void {
+function refuseLeasesOfDhcp(given: GivenArguments, network: string, addresses: readonly string[]): void {
   const leases = dhcpLeases(dhcpDirOf(given)).filter((lease) => lease.network === network);
   if (leases.length === 0) return;
   const recorded = recordedHolders(given), container = given.value("container"), ifName = given.value("ifname");
@@ -200,7 +200,7 @@ function parsed(text: string): Uint8Array {
 }
 
 /** The leases of its interfaces, or of one. A lease names an ID; the other names are in the records of attachments. */
-function leasesOf(given: Given, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
+function leasesOf(given: GivenArguments, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
   const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
   const holders = leases.flatMap((lease) => {
     const { owner } = lease;
@@ -217,7 +217,7 @@ function leasesOf(given: Given, container: string, leases: readonly LeaseFile[])
 }
 
 /** The next ADD would give a living container's address to another one. */
-function requireGone(given: Given, network: string, leases: readonly LeaseFile[]): void {
+function requireGone(given: GivenArguments, network: string, leases: readonly LeaseFile[]): void {
   const view = new HostView();
   for (const { address, owner } of leases) {
     if (owner === undefined) continue;

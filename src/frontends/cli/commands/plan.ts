@@ -5,7 +5,7 @@ import { warnOfUntaken } from "../../../runtime/capabilities.ts";
 import { warnOfTaken } from "../../../runtime/caveats.ts";
 import { warnOfOverlaps } from "../../../runtime/overlaps.ts";
 import { planNetwork } from "../../../runtime/plan.ts";
-import type { Command, Given } from "../command.ts";
+import type { Command, GivenArguments } from "../command.ts";
 import { attachmentArguments, capabilityOptions, givenNetwork, requestTo, runtimeOf } from "../network-arguments.ts";
 import { nextSteps } from "../../answers/next-steps.ts";
 import { printJson, printLine, printToStderr } from "../../../process/output.ts";
@@ -52,7 +52,7 @@ export const planCommand: Command = {
   },
 };
 
-function withNetns(given: Given, netnsPath: string): Given {
+function withNetns(given: GivenArguments, netnsPath: string): GivenArguments {
   return { ...given, operands: [given.operands[0]!, netnsPath] };
 }
 

@@ -3,7 +3,7 @@ import { errorText } from "../../../cni/error.ts";
 import { repair, type RepairedAttachment } from "../../../engine/operator/repair.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { withContainerLocked } from "../../../runtime/lock.ts";
-import type { Command, Given } from "../command.ts";
+import type { Command, GivenArguments } from "../command.ts";
 import { inspectionArguments, selectedAttachments, showAttachments } from "../inspected-attachments.ts";
 import { networkNames } from "../../../runtime/conf/directory.ts";
 import { readCache } from "../../../runtime/cache.ts";
@@ -43,7 +43,7 @@ export const repairCommand: Command = {
 };
 
 /** Nobody is told to end what works where 'add' would fail. */
-function nextAfterRepair(attachment: RepairedAttachment, given: Given, isOne: boolean): string {
+function nextAfterRepair(attachment: RepairedAttachment, given: GivenArguments, isOne: boolean): string {
   const { needsAdd } = attachment,
     operands = operandsOf(attachment),
     again = `'patchbay repair ${isOne ? operands : attachment.network}' again`;

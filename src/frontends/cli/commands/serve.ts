@@ -1,5 +1,5 @@
 /** `patchbay serve`. */
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { print, printJson } from "../../../process/output.ts";
 import { becomeProgramOfHost } from "../../../install/program-of-host.ts";
 
@@ -66,12 +66,12 @@ export const serveCommand: Command = {
 };
 
 /** The other options, for the program that takes this one's place. */
-function withoutHost(given: Given): string[] {
+function withoutHost(given: GivenArguments): string[] {
   const numbers = ["workers", "idle", "rehearsals"].filter((name) => given.has(name));
   return [...numbers.map((name) => `--${name}=${given.value(name)}`), ...given.has("dhcp") ? ["--dhcp"] : []];
 }
 
-function numberIn(given: Given, option: string, least: number, most: number): number | undefined {
+function numberIn(given: GivenArguments, option: string, least: number, most: number): number | undefined {
   const text = given.value(option);
   if (text === undefined) return undefined;
   const number = Number(text);

@@ -6,7 +6,7 @@ import type { Network } from "../../../runtime/conf/network.ts";
 import { isFull, summarizeNetworks } from "../../../runtime/network-summary.ts";
 import { isNamedButMissing } from "../../../runtime/paths.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
-import type { Command, Given } from "../command.ts";
+import type { Command, GivenArguments } from "../command.ts";
 import { noneIn, remarksOn } from "../network-remarks.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 import { givenNetwork, runtimeOf, runtimeOptions } from "../network-arguments.ts";
@@ -50,7 +50,7 @@ export const statusCommand: Command = {
   },
 };
 
-function chosen(given: Given): Network {
+function chosen(given: GivenArguments): Network {
   const network = givenNetwork(given);
   warnOfMisspellings(network, runtimeOf(given).pluginPath, true);
   return network;
@@ -60,7 +60,7 @@ function inJson({ name, file, state, problems, pools, differences, warnings }: N
   return { network: name ?? file, state, problems: problems.map(errorText), pools, differences, warnings };
 }
 
-function statusOfCnitool(runtime: Runtime, given: Given): number {
+function statusOfCnitool(runtime: Runtime, given: GivenArguments): number {
   if (given.operands.length === 0) throw new Error("requires at least 1 arg(s), only received 0");
   networkStatus(runtime, givenNetwork(given));
   return 0;
