@@ -18,7 +18,7 @@ export interface PluginAnswer {
   stderr: string;
 }
 
-/** Throws an Unmet when the plugin was ended by a signal or has said too much. */
+/** Throws an UnmetDemand when the plugin was ended by a signal or has said too much. */
 export function pluginAnswerOf(command: string, { ending, stdout, stderr }: Finished): PluginAnswer {
   const exitStatus = "exitStatus" in ending ? ending.exitStatus : undefined;
   for (const [name, bytes] of Object.entries({ stdout, stderr })) {

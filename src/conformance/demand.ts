@@ -21,7 +21,7 @@ export interface SpecDemand {
   kinds?: readonly Kind[];
   /** Why it is not asked of this plugin; undefined when it is. */
   unless?(trial: Trial): string | undefined;
-  /** Throws an Unmet unless the plugin meets it. */
+  /** Throws an UnmetDemand unless the plugin meets the demand. */
   check(trial: Trial): void;
 }
 
@@ -35,9 +35,9 @@ export type Outcome =
 export interface PluginReport {
   plugin: string;
   path: string;
-  /** Undefined when nobody has said of which kind it is. */
+  /** Undefined when nobody has said of which kind the plugin is. */
   kind: Kind | undefined;
-  /** That it was asked in. */
+  /** The version that the plugin was asked in. */
   version: string;
   outcomes: Outcome[];
 }

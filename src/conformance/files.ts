@@ -45,7 +45,7 @@ export class PluginFiles {
     this.mounts = openOwnMounts();
   }
 
-  /** A new host's: where plugins write is nothing but our own plugins. */
+  /** Makes the directories of a new host: where plugins write is nothing but our own plugins. */
   renew(): void {
     enterCopyOf(this.mounts);
     const shown = this.directories.map((path) => ({ path, fd: openFile(path, O_PATH | O_DIRECTORY) }));
@@ -91,7 +91,7 @@ export class PluginFiles {
   }
 }
 
-/** The first after the standard ones: `mount` would hide what has a path only. */
+/** The first descriptor after the standard ones: `mount` would hide what only has a path. */
 const PROGRAM_FD = 3;
 
 function showAgain(fd: number, path: string): void {

@@ -28,7 +28,7 @@ export class TrialHost {
   /** Commands of a shell that make the same by hand, after those that make its files. */
   readonly byHand: string[];
 
-  /** The thread is in it until `end`. */
+  /** The thread is in the host's namespace until `end`. */
   constructor(filesByHand: readonly string[]) {
     if (!isEntered(this.netns)) throw new SyscallError(ENTERING, lastErrno(), "a host's network namespace");
     withRoutes(bringUpLoopback);
@@ -83,7 +83,7 @@ export class TrialHost {
     );
   }
 
-  /** What an earlier plugin of a chain has made, for those that only change something. */
+  /** Makes what an earlier plugin of a chain would have made, for plugins that only change something. */
   attach(container: TrialContainer, ifName: string, address: string): { host: Link; inside: Link } {
     const hostName = `h-${container.name}`, prefix = parsePrefix(address)!;
     withRoutes((routes) => {
@@ -130,7 +130,7 @@ export class TrialHost {
   }
 }
 
-/** This is process 1 of its namespace, so these are what plugins have started. */
+/** This is process 1 of its namespace, so all other processes in it are what plugins have started. */
 function endStartedProcesses(): void {
   try {
     sendSignal(-1, SIGKILL);

@@ -1,4 +1,4 @@
-/** What the kernel and the files hold, as lines, for seeing what a plugin leaves behind. */
+/** What the kernel and the directories hold, as lines: two lists, before and after, show what a plugin leaves behind. */
 import { rulesetLines } from "../ffi/netlink/nftables/ruleset.ts";
 import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";

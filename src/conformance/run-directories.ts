@@ -1,4 +1,4 @@
-/** What the run shows where it is, though its own empty directories would hide it: the plugins, and where links lead. */
+/** The directories of a run: it makes some empty, and shows there what these would hide, the plugins and where links lead. */
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { closeFile, exists, identify, isDirectory, O_DIRECTORY, O_PATH, openFile } from "../ffi/files.ts";
 
@@ -7,7 +7,7 @@ export const SCRATCH = ["/run", "/var/lib", "/tmp"];
 
 export const NETNS_DIRECTORY = "/run/netns";
 
-/** Our own plugins, for those that delegate to one which the directory has not. */
+/** Our own plugins, for a plugin that delegates to one that its directory lacks. */
 export const OWN_PLUGINS = "/run/patchbay-plugins";
 
 /** The kernel's own limit for one path. */
@@ -30,7 +30,7 @@ export function shownDirectories(directory: string, names: readonly string[]): s
   return [...new Set([directory, ...behind])].filter((one) => isHidden(one) && covered(one) === undefined).sort();
 }
 
-/** Why the run cannot show it; undefined when it can. */
+/** Why the run cannot show the directory; undefined when it can. */
 export function whyNotShown(directory: string, names: readonly string[]): string | undefined {
   const refused = (one: string) => isHidden(one) ? covered(one) : undefined, own = refused(directory);
   if (own !== undefined) {

@@ -31,7 +31,7 @@ export interface Run {
 /** A plugin that hangs so often is not asked any more. */
 const MOST_OVERDUE = 3;
 
-/** Call it in a process that `runInOwnNamespace` has started: it changes the process's mounts, and ends what plugins have started. */
+/** Only for a process that `runInOwnNamespace` started: it changes the process's mounts, and ends what plugins started. */
 export function runConformance(run: Run): PluginReport[] {
   const files = new PluginFiles(shownDirectories(run.directory, namesIn(run.directory)));
   files.renew();
@@ -108,7 +108,7 @@ function whySkipped(demand: SpecDemand, { subject, version, overdue }: Plugin): 
 
 const isFailedAdd = ({ demand, outcome }: Outcome) => demand === addSucceeds && outcome === "failed";
 
-/** Whatever fails in it, the other demands are asked: a plugin can take away what asking it needs. */
+/** A failure here does not keep the other demands from being asked: a plugin can take away what asking it needs. */
 function ask(demand: SpecDemand, plugin: Plugin, files: PluginFiles, isAddFailing: boolean): Outcome {
   let byHand: readonly string[] = [];
   try {
@@ -128,7 +128,7 @@ function ask(demand: SpecDemand, plugin: Plugin, files: PluginFiles, isAddFailin
   }
 }
 
-/** What the plugin has done, or that it cannot be executed: not a failure of ours. */
+/** The error tells what the plugin has done, or that it cannot be executed. Other errors are failures of ours. */
 function isOfPlugin(error: unknown): error is Error {
   return error instanceof UnmetDemand || error instanceof UntrustedFile ||
     error instanceof SyscallError && (error.call === "fork/exec" || error.call === "write");

@@ -11,10 +11,10 @@ export interface Subject {
   kind: Kind;
   /** Without `cniVersion`, `name` and `type`. */
   conf: Record<string, unknown>;
-  /** The same with one address alone. */
+  /** The same configuration with a single address. */
   confOfOneAddress?: Record<string, unknown>;
   needs?: readonly Feature[];
-  /** On the host, before anything is called. */
+  /** Prepares the host, before anything is called. */
   prepare?(host: TrialHost): void;
   ifName?: string;
   /** Only one container at a time can have its link, which ends, or comes back, some time after the namespace. */

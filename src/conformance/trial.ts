@@ -16,11 +16,11 @@ export interface Plugin {
   name: string;
   path: string;
   directory: string;
-  /** Undefined: nothing is known of it. */
+  /** Undefined when nothing is known of the plugin. */
   subject: Subject | undefined;
-  /** What VERSION has answered, in ascending order; of those that we know. */
+  /** The versions that VERSION has answered and that we know, in ascending order. */
   versions: readonly string[];
-  /** Its newest. */
+  /** The newest of its versions. */
   version: string;
   timeoutMs: number;
   /** How many of its calls have not ended in time. */
@@ -31,9 +31,9 @@ export interface Change {
   /** Further keys of the configuration. */
   conf?: Record<string, unknown>;
   version?: string;
-  /** Variables that differ; those that are undefined are not set. */
+  /** Variables that differ. A variable with the value undefined is not set. */
   env?: Record<string, string | undefined>;
-  /** Instead of the configuration. */
+  /** Written to stdin instead of the configuration. */
   stdin?: string;
 }
 

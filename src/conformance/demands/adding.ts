@@ -70,7 +70,7 @@ function wrongFields(result: Result, kind: string): string[] {
   ];
 }
 
-/** Most others build on it. */
+/** Most other demands build on this one. */
 export const addSucceeds: SpecDemand = {
   name: "add-succeeds",
   sentence: "ADD ends with exit status 0 and prints one JSON object, its result, and nothing else",

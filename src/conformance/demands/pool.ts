@@ -1,4 +1,4 @@
-/** Whether addresses come back, seen by a pool that has one alone: the next container gets it, or not. */
+/** Whether addresses come back: from a pool with a single address, the next container gets it, or none. */
 import type { Change, Trial, TrialAttachment } from "../trial.ts";
 import { UnmetDemand } from "../unmet-demand.ts";
 
@@ -19,7 +19,7 @@ export function whyNoPool({ subject }: Trial): string | undefined {
   return subject.confOfOneAddress === undefined ? "it has no pool of addresses" : undefined;
 }
 
-/** For what needs two containers at a time, or is asked after a namespace is gone. */
+/** For demands that need two containers at a time, or that are asked after a namespace is gone. */
 export function whyNoSecondContainer(trial: Trial): string | undefined {
   return trial.subject.attachesOnce ? "only one container at a time can have its link" : whyNoPool(trial);
 }
