@@ -20,7 +20,7 @@ export const RECORD = ".patchbay-bin";
 /** One of the directories that podman looks in by default. */
 export const PODMAN_DIRECTORY = "/usr/local/libexec/netavark";
 
-/** Not a directory in which podman looks by default: who wants it writes it in front of those. */
+/** podman does not look here by default: users write this directory in front of the others. */
 export const NETAVARK_DIRECTORY = "/opt/podman";
 
 const ALL_NAMES = [...PROGRAM_NAMES, NETAVARK];

@@ -52,7 +52,7 @@ export function whereabouts(
   ];
   if (view.showsLife(ends)) return "elsewhere";
   if (ends.length > 0) return "gone";
-  // Without a pair, only who sees what ADD saw can tell. A process may have ended, and others of its container go on.
+  // Without a pair, only a process that sees what ADD saw can tell. A process of the container may have ended, and others go on.
   const isOfProcess = adds.length === 0 && netnsPath?.startsWith("/proc/") === true;
   return isOfProcess || adds.some(({ header }) => view.hasOtherSight(header.sight)) ? "unknown" : "gone";
 }

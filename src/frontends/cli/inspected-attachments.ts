@@ -52,7 +52,7 @@ function selectedOf(given: GivenArguments, all: KnownAttachment[], command: stri
   return found;
 }
 
-/** How to mean the container whose name is the network's, too, if that has others. The beginning of an ID is no name. */
+/** How to name a container that is called as the network is, and is in other networks. The beginning of an ID is no name. */
 function containerNamed(network: string, all: readonly KnownAttachment[], command: string): string | undefined {
   const networks = [...new Set(namedBy(network, all, Infinity).map((one) => one.network))];
   if (networks.every((each) => each === network)) return undefined;

@@ -50,7 +50,7 @@ interface MadeBridge {
   mac: string;
   /** What it is to have as its ports come and go (bridge-gateway.ts). */
   macToKeep: string;
-  /** It has it without being told. */
+  /** The bridge keeps its MAC address without being told to. */
   keepsMac: boolean;
   created: boolean;
   /** Restores the host's setting. There is none for a bridge that was found. */
@@ -143,7 +143,7 @@ function whyItStays(link: Link, network: string, host: Host): string | undefined
   const ports = links.filter((port) =>
     port.master === link.index && gateways.every((gateway) => gateway.link !== port.index)
   );
-  // Such as a VLAN of it; the other end of a veth pair is no user.
+  // A link upon the bridge, such as a VLAN, uses it. The other end of a veth pair does not.
   const above = links.filter((other) => other.link === link.index && other.linkNetnsId === undefined);
   const users = [...ports, ...above].map(({ name }) => name);
   return users.length === 0 ? undefined : `${users.join(", ")} ${users.length === 1 ? "uses" : "use"} it`;

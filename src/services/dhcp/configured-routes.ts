@@ -36,7 +36,7 @@ export function isOnLink({ gw }: Pick<Route, "gw">): boolean {
   return gw === undefined || gw === NO_GATEWAY || gw === NO_GATEWAY6;
 }
 
-/** The others may need them to reach their gateways. */
+/** Routes on the link come first: the others may need them to reach their gateways. */
 export function onLinkFirst(routes: readonly Route[]): Route[] {
   return routes.toSorted((one, other) => Number(isOnLink(other)) - Number(isOnLink(one)));
 }

@@ -93,7 +93,7 @@ function resultOf(conf: DhcpConf, { lease, lease6 }: Leases): Result {
     routes.push(...routesOf(offeredOf(lease), options));
   }
   if (lease6 !== undefined) {
-    // Which other addresses are on the link, and the way to the rest, routers say.
+    // Routers say which other addresses are on the link, and the way to the rest.
     ips.push({ address: `${lease6.address}/128` });
     routes.push(...configuredRoutes(options, "ipv6"));
   }

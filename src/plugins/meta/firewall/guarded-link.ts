@@ -116,7 +116,7 @@ function routedLinks(addresses: readonly string[], outside: readonly Link[], hos
   return [...found.values()];
 }
 
-/** One of these links, a link upon one, or a pair whose other end is a port of one. */
+/** Whether the link is one of `outside`, is upon one of them, or is a pair whose other end is a port of one of them. */
 function isBeside({ index, link, linkNetnsId }: Link, outside: readonly Link[], { route }: Host): boolean {
   const isOutside = (one: number | undefined) => outside.some((each) => each.index === one);
   if (isOutside(index)) return true;

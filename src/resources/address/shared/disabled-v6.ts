@@ -6,7 +6,7 @@ export function whyNoV6(link: string): string | undefined {
   const name = readSysctl(keyOf(link)) === undefined ? "default" : link, value = readSysctl(keyOf(name));
   if (value === "0") return undefined;
   if (value === undefined) return "this kernel runs without IPv6 (ipv6.disable=1)";
-  // Who switched it off for all has to switch it on for all: the uplink has lost its addresses, too.
+  // An administrator who switched it off for all has to switch it on for all: the uplink has lost its addresses, too.
   const key = keyOf(readSysctl(keyOf("all")) === "1" ? "all" : name);
   return `IPv6 is disabled on ${link}: ${sysctlName(key)} is 1`;
 }

@@ -42,7 +42,7 @@ export const FORWARD_CHAIN = "CNI-FORWARD";
 export const STAGE_1 = "CNI-ISOLATION-STAGE-1";
 export const STAGE_2 = "CNI-ISOLATION-STAGE-2";
 
-/** Which of iptables' an attachment may have made, though no policy is known. */
+/** The shared chains of iptables that an attachment may have made, though no policy is known. */
 export function sharedFirewallChains({ backend, adminChain }: FirewallSpec): string[] {
   if (backend === "nftables") return [];
   return [...backend === "iptables" ? [FORWARD_CHAIN, adminChain] : [], STAGE_1, STAGE_2];

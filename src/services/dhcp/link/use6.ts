@@ -13,7 +13,7 @@ import type { Binding } from "../v6/message/offer.ts";
 import { addRoutes, kernelRoutesOfLease, removeRoutes } from "./kernel-routes.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 
-/** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
+/** Routers say which other addresses are on the link (RFC 8415 section 18.2.10.1). */
 const ALONE = 128;
 
 /** Returns whether the link has the address. `age`: seconds since the lease began. */

@@ -289,7 +289,7 @@ export class LeaseClient6 {
     return this.state === "confirming" || this.state === "probing" ? heldBy(this.pending!) : undefined;
   }
 
-  /** The one whose answer counts; undefined: any. */
+  /** The server whose answer counts; undefined when every server's does. */
   private askedServer(): Uint8Array | undefined {
     if (this.state === "renewing") return this.lease!.offered.server;
     const isForOne = this.state === "requesting" || this.state === "declining" || this.state === "releasing";
