@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 const page = readFileSync(resolve(import.meta.dir, "../../docs/commands.md"), "utf8");
 
 export interface Section {
-  /** Of each item: what stands before its colon, and behind it. */
+  /** What stands before the colon of each item, and behind it. */
   rows: (readonly [first: string, second: string])[];
   before: string;
   after: string;

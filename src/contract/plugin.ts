@@ -213,7 +213,7 @@ interface Waiting<Config> {
   mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
   /** For an IPAM plugin that gives a lease back by a packet through the container's link: DEL releases it before the link. */
   readonly isReleasedThroughLink?: true;
-  /** The directory that the plugin's own caller locks, for one call at a time. Whoever else deletes locks it, too. */
+  /** The directory that the plugin's own caller locks, for one call at a time. Others that delete lock it, too. */
   lockedDirectory?(conf: Config): string | undefined;
 }
 

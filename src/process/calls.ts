@@ -79,7 +79,7 @@ export function requireCaller(): void {
   if (isCallerGone()) throw new Error("the caller is gone");
 }
 
-/** Of the caller that handed its call over; undefined when the call is this process's own. */
+/** The process that handed its call over, as `processId` has it; undefined when the call is this process's own. */
 export function callerId(): string | undefined {
   return caller?.id();
 }

@@ -77,7 +77,7 @@ interface Connection {
   close(): void;
 }
 
-/** Of the verb that runs, by where they lead. */
+/** What the running verb has opened, by where they lead. */
 let connections: Map<string, Connection> | undefined;
 
 /** Runs a verb, and closes the connections that it has given back: a service may end before the next one. */

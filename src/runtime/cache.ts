@@ -44,7 +44,7 @@ export function cachePath(cacheDirectory: string, key: Owner): string {
   return recordFile(cacheDirectory, key).path;
 }
 
-/** Whoever holds the container's lock writes it. */
+/** The holder of the container's lock writes it. */
 function recordFile(cacheDirectory: string, key: Owner): RecordFile {
   const { network, containerId, ifName } = key;
   if (network === "" || containerId === "" || ifName === "") {

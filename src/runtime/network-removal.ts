@@ -3,7 +3,7 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
 import type { Retired } from "../contract/resource.ts";
-import { collectOutside, networkUpon, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import { collectOutside, networkUpon, removeSharedParts, sweepNetwork } from "../engine/operator/retire.ts";
 import { onHost } from "../engine/on-host.ts";
 import type { Opened } from "../engine/open-host.ts";
 import { openSession } from "../engine/run.ts";
@@ -41,7 +41,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     const { isDryRun } = options, attachments = attachmentsToNetwork(runtime, network.name), view = new HostView();
     requireUnused(network, attachments.filter((one) => !isGone(one, view)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
-    const foreseen = onHost((host) => retire(runtime, network, plugins, host));
+    const foreseen = onHost((host) => removeOrForesee(runtime, network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);
     if (!options.withLeases) requireExplained(network, leases, attachments);
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
@@ -64,7 +64,9 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
       host.waitUntilAlone();
       requireStillUnused();
       if (!disableGC) failures.push(...sweepNetwork(name, plugins, pluginPath, openSession().hostOf(host)));
-      const others = retire(runtime, network, plugins, host, leases).filter(({ lease }) => lease === undefined);
+      const others = removeOrForesee(runtime, network, plugins, host, leases).filter(({ lease }) =>
+        lease === undefined
+      );
       return { attachments, retired: [...leases, ...others], isUnconfigured, failures };
     });
   });
@@ -75,7 +77,7 @@ export function hasTraces(runtime: Runtime, network: Network): boolean {
   checkNames(network, undefined);
   const attachments = attachmentsToNetwork(runtime, network.name);
   return attachments.length > 0 ||
-    onHost((host) => retire(runtime, network, configuredPlugins(network, []), host)).length > 0;
+    onHost((host) => removeOrForesee(runtime, network, configuredPlugins(network, []), host)).length > 0;
 }
 
 /** Without the leases that may be released, nothing is changed. */
@@ -93,7 +95,7 @@ function removeOrForesee(
   const others = knownAttachments(runtime).filter(({ network }) => network !== name);
   const upon = (link: string) => networkUpon(link, others), isDryRun = leases === undefined;
   const how = { network: name, isDryRun, mayRelease, networkUpon: upon };
-  return retireNetwork(configured, how, runtime.pluginPath, openSession().hostOf(host));
+  return removeSharedParts(configured, how, runtime.pluginPath, openSession().hostOf(host));
 }
 
 /** Ledgers have what their plugins were given, also when no file configures the network any more. */

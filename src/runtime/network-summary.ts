@@ -30,7 +30,7 @@ interface Scene {
   attachments: readonly KnownAttachment[];
 }
 
-/** Of the network, or of all in the configuration directory. Problems are errors, and lines beside them. */
+/** Summarizes the network, or all in the configuration directory. Problems are errors, and lines beside them. */
 export function summarizeNetworks(runtime: Runtime, asksAll = false, only?: Network): NetworkSummary<unknown>[] {
   const all = listNetworkFiles(runtime.configDirectory);
   const files = only === undefined ? all : [{ path: only.path ?? "", network: only }];
@@ -177,7 +177,9 @@ function poolsOf(plugin: ConfiguredPlugin): Pool[] {
   try {
     const parts = pluginParts(plugin);
     const isRefused = parts.some(({ plugin, conf }) => plugin !== undefined && conf === undefined);
-    return isRefused ? [] : parts.flatMap(({ plugin, conf }) => plugin?.pools?.(conf!).map((pool) => pool.count()) ?? []);
+    return isRefused
+      ? []
+      : parts.flatMap(({ plugin, conf }) => plugin?.pools?.(conf!).map((pool) => pool.count()) ?? []);
   } catch {
     return [];
   }

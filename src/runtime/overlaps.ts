@@ -7,7 +7,7 @@ import { hostSockets } from "../process/kept-open.ts";
 import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { warn } from "../process/warn.ts";
-import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
+import { compareAddresses, formatPrefix, overlap, type Prefix } from "../net/address.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";

@@ -26,14 +26,14 @@ const done = { stderr: "", ending: 0 };
 
 test("the first signal interrupts the work once; what follows takes back", () => {
   const body = `
-    const { heedInterruption, interruptionDescriptor, signalDescriptor, areInterruptionsTaken } = interruption;
+    const { throwIfInterrupted, interruptionDescriptor, signalDescriptor, areInterruptionsTaken } = interruption;
     interruption.takeInterruptions();
     const fd = interruptionDescriptor();
-    say(areInterruptionsTaken(), fd === signalDescriptor(), isReadable(fd), told(heedInterruption));
+    say(areInterruptionsTaken(), fd === signalDescriptor(), isReadable(fd), told(throwIfInterrupted));
     come(SIGTERM);
-    say(isReadable(fd), interruption.interruptedBy() ?? null, told(heedInterruption), interruption.interruptedBy());
+    say(isReadable(fd), interruption.interruptedBy() ?? null, told(throwIfInterrupted), interruption.interruptedBy());
     come(SIGINT);
-    say(isReadable(fd), told(heedInterruption), interruption.interruptedBy(), interruptionDescriptor());
+    say(isReadable(fd), told(throwIfInterrupted), interruption.interruptedBy(), interruptionDescriptor());
     say(signalDescriptor() === fd, areInterruptionsTaken());`;
   expect(run(body)).toEqual({
     ...done,
@@ -50,7 +50,7 @@ test("each is called by its name, and only those that were blocked are taken", (
   const body = (signal: string) => `
     interruption.takeInterruptions();
     come(${signal});
-    say(told(interruption.heedInterruption));`;
+    say(told(interruption.throwIfInterrupted));`;
   expect(run(body("SIGINT"))).toEqual({ ...done, said: [["interrupted by SIGINT"]] });
   expect(run(body("SIGINT"), "INT")).toEqual({ ...done, said: [["interrupted by SIGINT"]] });
   expect(run(body("SIGTERM"), "INT")).toEqual({ ...done, said: [], ending: "SIGTERM" });
@@ -58,8 +58,8 @@ test("each is called by its name, and only those that were blocked are taken", (
 
 test("where nobody takes them, nothing is interrupted, and nothing waits", () => {
   const body = `
-    const { areInterruptionsTaken, awaitReady, heedInterruption, interruptionDescriptor, signalDescriptor } = interruption;
-    const state = () => [areInterruptionsTaken(), interruptionDescriptor(), signalDescriptor(), told(heedInterruption)];
+    const { areInterruptionsTaken, awaitReady, throwIfInterrupted, interruptionDescriptor, signalDescriptor } = interruption;
+    const state = () => [areInterruptionsTaken(), interruptionDescriptor(), signalDescriptor(), told(throwIfInterrupted)];
     const [readEnd] = openPipe();
     say(...state(), told(() => awaitReady(readEnd, POLLIN)));
     interruption.takeInterruptions();
@@ -91,7 +91,7 @@ test("a program that may be interrupted ends with the first signal, others with 
     interruption.takeInterruptions();
     say(ends(true));
     come(SIGINT);
-    say(ends(true), told(interruption.heedInterruption));`;
+    say(ends(true), told(interruption.throwIfInterrupted));`;
   expect(run(interrupted)).toEqual({ ...done, said: [[false], [true, "interrupted by SIGINT"]] });
   const others = `
     ${ends}
@@ -102,7 +102,7 @@ test("a program that may be interrupted ends with the first signal, others with 
       all.push(ends(false), ends(false));
     }
     say(...all);
-    say(told(interruption.heedInterruption));`;
+    say(told(interruption.throwIfInterrupted));`;
   expect(run(others)).toEqual({
     ending: 0,
     stderr: warning,
@@ -116,7 +116,7 @@ test("while it is taken back, the first signal says that the next one ends the p
     interruption.takeInterruptions();
     interruption.ignoreInterruptions();
     come(SIGTERM);
-    say(told(interruption.heedInterruption), ends(true), interruption.interruptedBy() ?? null);
+    say(told(interruption.throwIfInterrupted), ends(true), interruption.interruptedBy() ?? null);
     come(SIGTERM);
     say(ends(true));`;
   expect(run(body)).toEqual({ ending: 0, stderr: warning, said: [[null, false, null], [true]] });

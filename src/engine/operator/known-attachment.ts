@@ -30,7 +30,7 @@ import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import { onHost } from "../on-host.ts";
 import { isOtherNamespace, type Opened } from "../open-host.ts";
-import type { Gist, MadeBy } from "../../contract/shown.ts";
+import type { Gist, MadeBy } from "../../contract/summaries.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
 export interface CachedAttachment extends Owner {

@@ -14,7 +14,7 @@ import type { KnownAttachment } from "./known-attachment.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 
-/** For Retirement.networkUpon. Of other programs' plugins, the configuration tells. */
+/** For Retirement.networkUpon. The configuration tells it of other programs' plugins. */
 export function networkUpon(link: string, attachments: readonly KnownAttachment[]): string | undefined {
   return attachments.find(({ ledgers, cached }) =>
     ledgers.some(({ adds }) =>

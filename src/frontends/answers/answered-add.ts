@@ -3,7 +3,7 @@ import { errorText } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { leaveWhatMayWait, requireCaller } from "../../process/calls.ts";
-import { heedInterruption, Interrupted } from "../../process/interruption.ts";
+import { Interrupted, throwIfInterrupted } from "../../process/interruption.ts";
 import { addNetwork, deleteNetwork } from "../../runtime/chain.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import type { AttachmentRequest, Runtime } from "../../runtime/plugin-call.ts";

@@ -11,7 +11,7 @@ export interface Command {
   /** Without the capabilities of root the command does nothing, and says which are missing. */
   readonly needsRoot?: true | ((given: GivenArguments) => boolean);
   /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
-  readonly takesBack?: true | ((given: Given) => boolean);
+  readonly takesBack?: true | ((given: GivenArguments) => boolean);
   /**
    * A resident leaves it to the caller's own process: it stays, changes the installed program, or lists what it has changed,
    * which a second run of a call that was left half-way could not.
@@ -51,7 +51,7 @@ export interface Option {
   readonly help: string;
 }
 
-export interface Given {
+export interface GivenArguments {
   readonly operands: readonly string[];
   has(option: string): boolean;
   /** The last value when the option is repeated. */

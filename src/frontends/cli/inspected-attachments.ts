@@ -3,7 +3,7 @@ import type { KnownAttachment } from "../../engine/operator/known-attachment.ts"
 import { networkNames } from "../../runtime/conf/directory.ts";
 import { unreadableLedgers } from "../../engine/ledger/ledger.ts";
 import { knownAttachments } from "../../runtime/records.ts";
-import { type Command, type Given, UsageError } from "./command.ts";
+import { type Command, type GivenArguments, UsageError } from "./command.ts";
 import { namedBy, namedOrPlaced, notAttached, nothingAttached } from "./named-attachments.ts";
 import { configDirectoryOf, containerNote, DIGITS_TO_SHOW, runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printJson, printToStderr } from "../../process/output.ts";
@@ -29,7 +29,7 @@ export const inspectionArguments = {
  * The attachments of the network or container named as operands, or all. Throws when there are none by that name. `command`
  * is what people call.
  */
-export function selectedAttachments(given: Given, command: string): KnownAttachment[] {
+export function selectedAttachments(given: GivenArguments, command: string): KnownAttachment[] {
   return selectedOf(given, knownAttachments(runtimeOf(given)), command);
 }
 

@@ -1,5 +1,5 @@
 /** Work that takes back what it has begun when SIGINT or SIGTERM comes. src/native/entry.c knows its commands' names. */
-import { interruptedBy, nameOf, takeInterruptions } from "../../process/interruption.ts";
+import { interruptedBy, signalName, takeInterruptions } from "../../process/interruption.ts";
 import { notTakenBack } from "../../contract/failures.ts";
 import { printToStderr } from "../../process/output.ts";
 

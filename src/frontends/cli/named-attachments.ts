@@ -7,7 +7,7 @@ import type { KnownAttachment } from "../../engine/operator/known-attachment.ts"
 import { placedIn } from "../../engine/operator/known-attachment.ts";
 import { exists, identify } from "../../ffi/files.ts";
 import { closestName } from "../../cni/spelling.ts";
-import { isNetns, namedPath, pidIn, TO_TAKE } from "./network-arguments.ts";
+import { DIGITS_TO_REMOVE, isNetns, namedPath, pidIn } from "./network-arguments.ts";
 import { NETNS_DIRECTORY } from "../../runtime/paths.ts";
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath" | "names">;

@@ -94,7 +94,7 @@ export function configDirectoryOf(given: GivenArguments): string {
   return given.value("config-dir") ?? configDirectoryOfCaller();
 }
 
-export function networkOf(given: Given, name = given.operands[0]!): Network {
+export function givenNetwork(given: GivenArguments, name = given.operands[0]!): Network {
   return loadNetwork(configDirectoryOf(given), name);
 }
 
@@ -104,7 +104,7 @@ export function networkOrRecorded(
   name: string,
   recorded: () => Network | undefined,
 ): ReturnType<typeof loadedOrRecorded> {
-  return loadedOrRecorded(() => networkOf(given, name), recorded);
+  return loadedOrRecorded(() => givenNetwork(given, name), recorded);
 }
 
 /** The network may be podman's, or its file is gone. */

@@ -45,7 +45,7 @@ function readDocument(): unknown {
 function setUp(netnsPath: string, call: PluginCall): number {
   const { static_ips: addresses = [], static_mac } = call.network_options;
   const requested = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
-  const key = keyOf(call), runtime = runtimeFor(call.network), chosen = chosenNetwork(call.network, runtime);
+  const key = ownerOfCall(call), runtime = runtimeFor(call.network), chosen = chosenNetwork(call.network, runtime);
   const request = attachmentRequest(netnsPath, call, chosen);
   takeBackFormer(runtime, key, netnsPath, call);
   return addAnswered(

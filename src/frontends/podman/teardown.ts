@@ -15,7 +15,7 @@ import { attachmentRequest } from "./attachment-request.ts";
 import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
 
 export function tearDown(netnsPath: string, call: PluginCall): void {
-  const runtime = runtimeFor(call.network), key = keyOf(call), recorded = recordedOf(runtime, key);
+  const runtime = runtimeFor(call.network), key = ownerOfCall(call), recorded = recordedOf(runtime, key);
   const isRecorded = recorded.some(({ network }) => network === key.network);
   // There is one interface of the name, whatever its network is called now.
   const deletions = recorded.map((one) => deletionIn(runtime, { ...one, netnsPath }, call));

@@ -54,7 +54,7 @@ export class Board {
   private readonly id: string;
   private readonly free = Array.from({ length: SLOTS }, (_, slot) => SLOTS - 1 - slot);
   private readonly own: Slot;
-  /** Of workers that have ended. */
+  /** The calls of workers that have ended. */
   private callsBefore = 0;
   private isRetired = false;
 

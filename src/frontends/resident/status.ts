@@ -86,7 +86,7 @@ function notShown(problem: string): StatusReport {
 
 type Counted = NonNullable<ReturnType<typeof boardOf>>;
 
-/** Of the workers that have not ended. Undefined when the process has no board: it is no resident, or is about to be one. */
+/** Leaves out workers that have ended. Undefined when the process has no board: it is no resident, or is about to be one. */
 function countedBy(pid: number): Counted | undefined {
   const board = boardOf(pid);
   return board && { ...board, workers: board.workers.filter((worker) => exists(`/proc/${worker.pid}`)) };

@@ -7,7 +7,7 @@ import type { PluginConfig, PluginDefinition } from "../../../src/contract/plugi
 import type { Retirement } from "../../../src/contract/resource.ts";
 import type { KnownAttachment } from "../../../src/engine/operator/known-attachment.ts";
 import { listAttachments } from "../../../src/engine/operator/known-attachment.ts";
-import { collectOutside, networkUpon, retireNetwork, sweepNetwork } from "../../../src/engine/operator/retire.ts";
+import { collectOutside, networkUpon, removeSharedParts, sweepNetwork } from "../../../src/engine/operator/retire.ts";
 import {
   asked,
   type Bench,

@@ -7,7 +7,7 @@ import { unconfiguredNetwork } from "../../../runtime/gc.ts";
 import type { AttachmentRequest } from "../../../runtime/plugin-call.ts";
 import { knownAttachments, recordedNetwork } from "../../../runtime/records.ts";
 import { closestName } from "../../../cni/spelling.ts";
-import type { Command, Given } from "../command.ts";
+import type { Command, GivenArguments } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,

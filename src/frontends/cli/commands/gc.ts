@@ -15,7 +15,7 @@ import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../../runtime/records.ts";
 import { closestName } from "../../../cni/spelling.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { namedBy, whyTooShort, withName } from "../named-attachments.ts";
 import {
   DIGITS_TO_REMOVE,
@@ -147,7 +147,7 @@ export const cnitoolGcCommand: Command = {
   notes: "The result cache also has attachments of other engines, when they use the same network name.\n",
   examples: [],
   run(given) {
-    const runtime = runtimeOf(given), network = networkOf(given);
+    const runtime = runtimeOf(given), network = givenNetwork(given);
     collectGarbage(runtime, network, "uncached", (stale) => stale.forEach(tellDeletion));
     return 0;
   },

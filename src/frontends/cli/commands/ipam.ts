@@ -15,7 +15,7 @@ import { networkNames } from "../../../runtime/conf/directory.ts";
 import { isGone } from "../../../runtime/gc.ts";
 import { attachmentsOfContainer, knownAttachments } from "../../../runtime/records.ts";
 import { closestName } from "../../../cni/spelling.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
+import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { namedBy, shownName, whyTooShort } from "../named-attachments.ts";

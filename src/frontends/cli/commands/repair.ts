@@ -65,7 +65,7 @@ function nextAfterRepair(attachment: RepairedAttachment, given: GivenArguments, 
 }
 
 /** Undefined when the network has no file here, as podman's: its engine makes it anew. */
-function whyAddWouldFail(attachment: RepairedAttachment, given: Given): unknown[] | undefined {
+function whyAddWouldFail(attachment: RepairedAttachment, given: GivenArguments): unknown[] | undefined {
   const runtime = runtimeOf(given), { network: name, containerId, ifName, netnsPath, hasLink } = attachment;
   if (!networkNames(runtime.configDirectory).includes(name)) return undefined;
   const cached = readCache(runtime.cacheDirectory, { network: name, containerId, ifName });

@@ -1,6 +1,6 @@
 /** `patchbay status [NETWORK]`. */
 import { errorText } from "../../../cni/error.ts";
-import type { NetworkSummary, Pool } from "../../../contract/shown.ts";
+import type { NetworkSummary, Pool } from "../../../contract/summaries.ts";
 import { networkStatus } from "../../../runtime/chain.ts";
 import type { Network } from "../../../runtime/conf/network.ts";
 import { isFull, summarizeNetworks } from "../../../runtime/network-summary.ts";

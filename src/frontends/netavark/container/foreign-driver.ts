@@ -1,6 +1,6 @@
 /** A network whose driver is another program (run-foreign-driver.ts): its `setup` and `teardown` do the work. */
 import { beforeWaitingFor } from "../../../process/patience.ts";
-import { driverName, findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
+import { driverName, findForeignDriver, readDriverAnswer, runForeignDriver } from "../run-foreign-driver.ts";
 import type { PluginCall, PluginStatus } from "../../../interop/podman-documents/netavark.schema.ts";
 import type { ContainerNetwork, Driver } from "./driver.ts";
 import type { StatusBlock } from "../../../interop/podman-documents/status-block.ts";

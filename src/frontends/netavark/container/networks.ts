@@ -77,7 +77,7 @@ function attachAll(all: Attaching[], netnsPath: string): Record<string, StatusBl
 }
 
 /** Continues after a failure. */
-export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): void {
+export function tearDownNetworks(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): void {
   checkContainerId(call.container_id);
   const failures: unknown[] = [], drivers: Driver[] = [];
   for (const attachment of call.attachments) {

@@ -13,7 +13,7 @@ import { chooseFirewall } from "./firewall-choice.ts";
 export function setup(call: NetavarkCall): number {
   const container = readContainer(call), settings = settingsOf(call, container);
   if (settings.firewall === "firewalld") requireFirewalld();
-  const blocks = setUp(container, call.operand, settings);
+  const blocks = setUpNetworks(container, call.operand, settings);
   try {
     printLine(JSON.stringify(blocks));
     return 0;
@@ -28,7 +28,7 @@ export function teardown(call: NetavarkCall): undefined {
   const container = readContainer(call);
   // podman is often stopped together with its container.
   postponeInterruptions();
-  tearDown(container, call.operand, settingsOf(call, container));
+  tearDownNetworks(container, call.operand, settingsOf(call, container));
 }
 
 function readContainer({ readInput }: NetavarkCall): CheckedCall {
