@@ -11,7 +11,7 @@ import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { root, unitTests } from "../runner/test-files.ts";
 import { testsFor } from "../runner/tests-for.ts";
-import { newSeed, randomBelow, seedWith } from "../support/random.ts";
+import { newSeed, seedWith, shuffled } from "../support/random.ts";
 import { mutated, type Mutation, mutationsOf } from "./mutations.ts";
 import { type Copy, describe, inCopy, spoiled, tryChange } from "./trial.ts";
 
@@ -46,11 +46,6 @@ function mutantsIn(paths: readonly string[]): Mutant[] {
       return { file, mutation, what: `${file}:${mutation.line}: ${line}` };
     });
   });
-}
-
-function shuffled<Value>(all: readonly Value[]): Value[] {
-  const left = [...all];
-  return all.map(() => left.splice(randomBelow(left.length), 1)[0]!);
 }
 
 /** The first ones that the type checker lets pass: of what it refuses, everybody hears before any test runs. */

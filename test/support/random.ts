@@ -29,3 +29,8 @@ export function random(): number {
 export function randomBelow(end: number): number {
   return Math.floor(random() * end);
 }
+
+export function shuffled<Value>(all: readonly Value[]): Value[] {
+  const left = [...all];
+  return all.map(() => left.splice(randomBelow(left.length), 1)[0]!);
+}
