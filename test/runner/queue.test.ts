@@ -4,7 +4,7 @@ import { type Durations, Queue, type Step } from "./queue.ts";
 
 /** Steps in the order in which they start, when each takes as long as recorded, and when all is done. */
 function play(durations: Durations, workers: number, usesVm = true) {
-  const queue = new Queue(Object.keys(durations), durations, { jobs: workers, usesVm });
+  const queue = new Queue(Object.keys(durations).map((file) => [file]), durations, { jobs: workers, usesVm });
   const order: string[] = [];
   let running: { step: Step; end: number }[] = [];
   let now = 0;

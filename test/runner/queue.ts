@@ -28,10 +28,11 @@ const BOOT_SECONDS = 10;
 /** Work in the machine that is worth a start of its own, so that it does not all come at the end. */
 const WORTH_A_START_SECONDS = 100;
 
-export type Step = { files: string[]; on: "here" | "vm"; isBeside: boolean };
+export type Step = { files: readonly string[]; on: "here" | "vm"; isBeside: boolean };
 
 export class Queue {
-  readonly #waiting: string[];
+  /** By process; all but quick unit tests have one of their own. */
+  readonly #waiting: (readonly string[])[];
   readonly #durations: Durations;
   readonly #usesVm: boolean;
   readonly #jobs: number;
@@ -41,58 +42,59 @@ export class Queue {
   #working = 0;
   #beside = 0;
 
-  constructor(files: readonly string[], durations: Durations, { jobs, usesVm }: Limits) {
+  constructor(processes: readonly (readonly string[])[], durations: Durations, { jobs, usesVm }: Limits) {
     this.#durations = durations;
     this.#usesVm = usesVm;
     this.#jobs = jobs;
-    this.#waiting = files.toSorted((a, b) => this.#rank(a) - this.#rank(b) || this.#here(b) - this.#here(a));
+    this.#waiting = processes.toSorted((a, b) => this.#rank(a) - this.#rank(b) || this.#here(b) - this.#here(a));
   }
 
-  #here(file: string): number {
-    return this.#durations[file]?.here ?? UNRECORDED_SECONDS;
+  #here(files: readonly string[]): number {
+    return files.reduce((sum, file) => sum + (this.#durations[file]?.here ?? UNRECORDED_SECONDS), 0);
   }
 
-  #inVm(file: string): number {
-    return this.#durations[file]?.vm ?? 0;
+  #inVm(files: readonly string[]): number {
+    return files.reduce((sum, file) => sum + (this.#durations[file]?.vm ?? 0), 0);
   }
 
-  #isForVm(file: string): boolean {
-    return this.#usesVm && this.#inVm(file) > 0;
+  #isForVm(files: readonly string[]): boolean {
+    return this.#usesVm && this.#inVm(files) > 0;
   }
 
   /** First what only the machine has work with, then what it has some work with, then the others. */
-  #rank(file: string): number {
-    if (!this.#isForVm(file)) return 2;
-    return this.#inVm(file) > this.#here(file) ? 0 : 1;
+  #rank(files: readonly string[]): number {
+    if (!this.#isForVm(files)) return 2;
+    return this.#inVm(files) > this.#here(files) ? 0 : 1;
   }
 
-  #seconds(file: string): number {
-    return this.#here(file) + this.#inVm(file);
+  #seconds(files: readonly string[]): number {
+    return this.#here(files) + this.#inVm(files);
   }
 
-  #waitsMostly(file: string): boolean {
-    const { here, busy } = this.#durations[file] ?? {};
-    return this.#jobs > 1 && here !== undefined && busy !== undefined && busy < MOSTLY_WAITING * here;
+  #waitsMostly([file, ...others]: readonly string[]): boolean {
+    const { here, busy } = this.#durations[file!] ?? {};
+    if (this.#jobs === 1 || others.length > 0 || here === undefined || busy === undefined) return false;
+    return busy < MOSTLY_WAITING * here;
   }
 
   /** What to do next; "wait" when something must end first, undefined when all is done. */
   next(): Step | "wait" | undefined {
     if (this.#beside < this.#jobs) {
-      const file = this.#take((one) => this.#waitsMostly(one));
-      if (file !== undefined) return this.#start({ files: [file], on: "here", isBeside: true });
+      const files = this.#take((one) => this.#waitsMostly(one));
+      if (files !== undefined) return this.#start({ files, on: "here", isBeside: true });
     }
     if (this.#working < this.#jobs) {
       if (this.#isVmDue()) {
         this.#isVmRunning = true;
         return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm", isBeside: false });
       }
-      const file = this.#take((one) => !this.#waitsMostly(one)) ?? this.#take(() => true);
-      if (file !== undefined) return this.#start({ files: [file], on: "here", isBeside: false });
+      const files = this.#take((one) => !this.#waitsMostly(one)) ?? this.#take(() => true);
+      if (files !== undefined) return this.#start({ files, on: "here", isBeside: false });
     }
     return this.#working + this.#beside > 0 ? "wait" : undefined;
   }
 
-  #take(isWanted: (file: string) => boolean): string | undefined {
+  #take(isWanted: (files: readonly string[]) => boolean): readonly string[] | undefined {
     const at = this.#waiting.findIndex(isWanted);
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
@@ -118,7 +120,7 @@ export class Queue {
     if (this.#isVmRunning || this.#skipped.length === 0) return false;
     const [longest] = this.#waiting;
     if (longest === undefined) return true;
-    const seconds = this.#skipped.reduce((sum, file) => sum + this.#inVm(file), BOOT_SECONDS);
+    const seconds = BOOT_SECONDS + this.#inVm(this.#skipped);
     if (seconds >= WORTH_A_START_SECONDS) return true;
     return !this.#isForVm(longest) && seconds >= this.#seconds(longest);
   }

@@ -11,11 +11,12 @@ import { defineTool, runTool } from "../../compile/tool.ts";
 import { readJUnit } from "./junit.ts";
 import { newSeed } from "../support/random.ts";
 import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
-import { Queue, type Step } from "./queue.ts";
+import { type Durations, Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { testsFor } from "./tests-for.ts";
-import { killRunning, runFile, runToEnd } from "./test-process.ts";
+import { byProcess } from "./shared-process.ts";
+import { type FileResult, killRunning, runFiles, runToEnd } from "./test-process.ts";
 
 interface Options {
   /** The directory with `test/`. */
@@ -47,8 +48,8 @@ class Run {
     this.#directory = directory;
   }
 
-  async all(files: readonly string[], usesVm: boolean): Promise<void> {
-    const queue = new Queue(files, readDurations(), { jobs: this.#options.jobs, usesVm });
+  async all(processes: readonly string[][], durations: Durations, usesVm: boolean): Promise<void> {
+    const queue = new Queue(processes, durations, { jobs: this.#options.jobs, usesVm });
     const alive = setInterval(() => this.#sayWhatRuns(), STILL_RUNNING_EVERY_MS);
     let somethingEnded = Promise.withResolvers<void>();
     const worker = async () => {
@@ -58,7 +59,7 @@ class Run {
           continue;
         }
         this.#current.set(step, performance.now());
-        const skipped = step.on === "vm" ? await this.#inVm(step.files) : await this.#here(step.files[0]!);
+        const skipped = step.on === "vm" ? await this.#inVm(step.files) : await this.#here(step.files);
         this.#current.delete(step);
         queue.done(step, skipped);
         somethingEnded.resolve();
@@ -70,29 +71,35 @@ class Run {
     clearInterval(alive);
   }
 
-  async #here(name: string): Promise<number> {
-    const { top: cwd, flags } = this.#options, own = runOf(name);
-    const found = await runFile(own.file, {
+  async #here(names: readonly string[]): Promise<number> {
+    const [name] = names, { top: cwd, flags } = this.#options;
+    // A run with a name of its own shares no process.
+    const own = runOf(name!), files = names.length === 1 ? [own.file] : names;
+    const found = await runFiles(files, {
       cwd,
       flags: [...flags, ...own.flags],
       env: isShort(this.#options) ? { ...own.env, ...SHORT } : own.env,
-      report: this.#reportOf(name),
+      report: this.#reportOf(name!),
     });
-    // What it skips through a resident, the plain run of the file skips as well, and that counts.
-    const result = own.env.PATCHBAY_TEST_RESIDENT === undefined ? { ...found, file: name } : {
-      ...found,
-      file: name,
-      skipped: 0,
-      cases: found.cases.filter(({ outcome }) => outcome !== "skipped"),
-    };
-    this.results.files.push(result);
-    const { trouble, seconds, processorSeconds, output, skipped } = result;
-    // Unit tests are many and say nothing that is read when they pass.
-    if (this.#options.isUnit && result.failed === 0) return skipped;
-    const took = `${seconds.toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time`;
-    console.log(`\n${name}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
-    if (output !== "") console.log(output);
+    const isAgain = own.env.PATCHBAY_TEST_RESIDENT !== undefined;
+    let skipped = 0;
+    for (const [index, result] of found.entries()) {
+      const named = { ...result, file: names[index]! };
+      const told = isAgain ? withoutSkipped(named) : named;
+      this.results.files.push(told);
+      this.#print(told);
+      skipped += told.skipped;
+    }
     return skipped;
+  }
+
+  #print(result: FileResult): void {
+    const { file, trouble, seconds, processorSeconds, output, failed } = result;
+    // Unit tests are many and say nothing that is read when they pass.
+    if (this.#options.isUnit && failed === 0) return;
+    const took = `${seconds.toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time`;
+    console.log(`\n${file}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
+    if (output !== "") console.log(output);
   }
 
   /** Runs there what these files skipped here. */
@@ -124,10 +131,16 @@ class Run {
 
   #sayWhatRuns(): void {
     for (const [{ files, on }, since] of this.#current) {
-      const what = on === "vm" ? `${files.length} files in the virtual machine` : files[0];
+      const several = `${files.length} files in ${on === "vm" ? "the virtual machine" : "one process"}`;
+      const what = on === "vm" || files.length > 1 ? several : files[0];
       say(`still running: ${what} (${Math.round((performance.now() - since) / 1000)} s)`);
     }
   }
+}
+
+/** What a file skips through a resident, its plain run skips as well, and that counts. */
+function withoutSkipped(result: FileResult): FileResult {
+  return { ...result, skipped: 0, cases: result.cases.filter(({ outcome }) => outcome !== "skipped") };
 }
 
 /** Every run of a file that these options ask for, by name. */
@@ -137,6 +150,12 @@ function chosen(options: Options): string[] {
   if (changed.length > 0) return matching([...new Set(changed.flatMap(testsFor))].sort(), filters);
   const files = matching(isUnit ? unitTests(top) : testFiles(top), filters);
   return isShort(options) ? shortRuns(files) : [...files, ...matchingNamed(filters)];
+}
+
+/** With flags of `bun test`, such as `--bail`, each file has a process of its own. */
+function processesOf({ top, flags }: Options, files: readonly string[], durations: Durations, seed: number) {
+  if (flags.length > 0) return files.map((file) => [file]);
+  return byProcess(files, new Set(unitTests(top)), durations, seed);
 }
 
 /** The run of all files. */
@@ -168,7 +187,8 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
     const way = isThroughResident ? ", through a resident" : "";
     const seed = process.env.PATCHBAY_TEST_SEED ??= String(newSeed());
     say(`running ${files.length} test files, ${options.jobs} at a time${way}, PATCHBAY_TEST_SEED=${seed}`);
-    await run.all(files, usesVm(options));
+    const durations = readDurations();
+    await run.all(processesOf(options, files, durations, Number(seed)), durations, usesVm(options));
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

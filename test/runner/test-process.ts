@@ -1,5 +1,8 @@
-/** One run of `bun test` on one file, as a process of its own: one that dies hides nothing of the others. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+/**
+ * One run of `bun test`, as a process: on one file, or on unit tests that share it (shared-process.ts). One that dies hides
+ * nothing of the others.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { readJUnit, type TestCase } from "./junit.ts";
 
 export interface Counts {
@@ -11,7 +14,10 @@ export interface Counts {
 export interface FileResult extends Counts {
   file: string;
   seconds: number;
-  /** The time of the process and all that it started and waited for, without the kernel's own work. */
+  /**
+   * The time of the process and all that it started and waited for, without the kernel's own work. Files that share a process
+   * have equal parts of it.
+   */
   processorSeconds: number;
   output: string;
   /** By name, as far as the process wrote a report. */
@@ -84,14 +90,72 @@ export async function runToEnd(
   return { ending, output: chunks.join(""), seconds: (performance.now() - started) / 1000, processorSeconds };
 }
 
-export async function runFile(file: string, { cwd, report, flags, env }: RunOptions): Promise<FileResult> {
-  const options = [`--timeout=${TEST_TIMEOUT_MS}`, "--reporter=junit", `--reporter-outfile=${report}`];
-  const command = [process.execPath, "test", ...options, ...flags, `./${file}`];
-  const { ending, output, ...times } = await runToEnd(command, cwd, env);
-  const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
+export async function runFile(file: string, options: RunOptions): Promise<FileResult> {
+  const { ending, output, cases, ...times } = await runTests([file], options);
   const found: FileResult = { file, ...times, output: withoutFrame(output, file), cases, ...countsIn(output) };
   const trouble = troubleOf(ending, output, found);
   return trouble === undefined ? found : { ...found, failed: Math.max(1, found.failed), trouble };
+}
+
+/**
+ * Files that share a process. When that does not come to its end as it should, each runs by itself, which shows whose fault
+ * it is.
+ */
+export async function runFiles(files: readonly string[], options: RunOptions): Promise<FileResult[]> {
+  if (files.length === 1) return [await runFile(files[0]!, options)];
+  const { ending, output, cases, processorSeconds } = await runTests(files, options);
+  const outputs = outputsByFile(output, files);
+  const results = files.map((file, index): FileResult => {
+    const own = cases.filter((one) => one.file === file);
+    const count = (outcome: TestCase["outcome"]) => own.filter((one) => one.outcome === outcome).length;
+    const failed = count("failed"), said = withoutFrame(outputs[index] ?? "", file);
+    return {
+      file,
+      seconds: own.reduce((sum, { seconds }) => sum + seconds, 0),
+      processorSeconds: processorSeconds / files.length,
+      output: failed === 0 ? said : `${said}\n\n${howToRepeat(files.slice(0, index + 1))}`,
+      cases: own,
+      passed: count("passed"),
+      failed,
+      skipped: count("skipped"),
+    };
+  });
+  const silent = results.findIndex((one) => one.cases.length === 0);
+  const isExplained = ending === 0 || results.some(({ failed }) => failed > 0);
+  if (silent < 0 && isExplained && hasRun(output, files.length)) return results;
+
+  const alone: FileResult[] = [];
+  for (const file of files) alone.push(await runFile(file, options));
+  if (alone.some(({ failed }) => failed > 0)) return alone;
+  const at = cases.length > 0 && silent >= 0 ? silent : outputs.length - 1;
+  const trouble = `failed in a process that it shared, and not by itself: ${describeEnding(ending)}`;
+  const said = `${outputs[at] ?? output}\n\n${howToRepeat(files.slice(0, at + 1))}`;
+  return alone.with(at, { ...alone[at]!, failed: 1, trouble, output: said });
+}
+
+async function runTests(files: readonly string[], { cwd, report, flags, env }: RunOptions) {
+  const options = [`--timeout=${TEST_TIMEOUT_MS}`, "--reporter=junit", `--reporter-outfile=${report}`];
+  const shared = files.length > 1 ? ["--isolate"] : [];
+  const command = [process.execPath, "test", ...options, ...shared, ...flags, ...files.map((file) => `./${file}`)];
+  rmSync(report, { force: true });
+  // In one pipe, both outputs are in order, so that what a file prints is under its name.
+  const found = await runToEnd(["sh", "-c", 'exec "$@" 2>&1', "sh", ...command], cwd, env);
+  return { ...found, cases: existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [] };
+}
+
+/** Of those that began: the name of each stands above what it printed. */
+function outputsByFile(output: string, files: readonly string[]): string[] {
+  const lines = output.split("\n");
+  const starts = files.map((file) => lines.indexOf(`${file}:`)).filter((start) => start >= 0);
+  return starts.map((start, index) => lines.slice(start, starts[index + 1]).join("\n"));
+}
+
+function howToRepeat(files: readonly string[]): string {
+  return `It shared a process: npx bun test --isolate ${files.map((file) => `./${file}`).join(" ")}`;
+}
+
+function hasRun(output: string, files: number): boolean {
+  return new RegExp(`^Ran \\d+ tests? across ${files} files?\\.`, "m").test(output);
 }
 
 /** The totals stand at the end of Bun's output, one a line: " 12 pass", " 1 skip", " 0 fail". */
@@ -104,7 +168,7 @@ function countsIn(output: string): Counts {
 function troubleOf(ending: string | number, output: string, found: FileResult): string | undefined {
   const { passed, failed, skipped, cases } = found;
   if (/^error: regex .* matched 0 tests/m.test(output)) return undefined;
-  if (!/^Ran \d+ tests? across 1 file\./m.test(output)) {
+  if (!hasRun(output, 1)) {
     return `ended before its tests did: ${describeEnding(ending)}`;
   }
   if (passed + failed + skipped === 0) return "ran no test";
