@@ -12,7 +12,7 @@ import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { ownShare } from "../support/share.ts";
+import { isShortRun, ownShare } from "../support/share.ts";
 
 export interface Subject {
   /** In the names of tests. */
@@ -37,15 +37,20 @@ export interface Subject {
    * two of those leaves the same state.
    */
   few?: number;
+  /** `npm test` sweeps it, at every eighth point. The long run has its other points, and all of the other subjects. */
+  isInShortRun?: true;
   needs?: Feature;
 }
 
 const EFFECTS = /^(sendto|p?write(64)?|rename|link(at)?|unlink|mkdir|rmdir|ftruncate|fallocate|vfork|clone)$/;
 
 /** The points that this run's sweep takes; all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
-export function taken<P extends Point>(points: readonly P[], { every = 1, few }: Subject): P[] {
+export function taken<P extends Point>(points: readonly P[], { every = 1, few, isInShortRun }: Subject): P[] {
   if (isFullSweep) return [...points];
-  if (few === undefined) return ownShare(points.filter((_, index) => index % every === 0));
+  if (few === undefined) {
+    const chosen = points.filter((_, index) => index % every === 0);
+    return isInShortRun ? ownShare(chosen) : chosen;
+  }
   const effects = points.filter(({ syscall }) => EFFECTS.test(syscall));
   const nth = (index: number) => Math.round(index * few / effects.length);
   return effects.filter((_, index) => nth(index) !== nth(index + 1));
@@ -75,8 +80,8 @@ const ipam = {
 };
 const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
 
-export const subjects: Subject[] = [
-  { name: "host-local", conf: { type: "host-local", ipam } },
+const all: Subject[] = [
+  { name: "host-local", conf: { type: "host-local", ipam }, isInShortRun: true },
   {
     name: "tuning",
     conf: {
@@ -107,6 +112,7 @@ export const subjects: Subject[] = [
   {
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
+    isInShortRun: true,
   },
   {
     name: "macvlan",
@@ -139,6 +145,7 @@ export const subjects: Subject[] = [
     prepare: device,
     sharesNothing: true,
     every: 2,
+    isInShortRun: true,
   },
   // The kernel that has these is emulated, and slow.
   {
@@ -209,6 +216,7 @@ export const subjects: Subject[] = [
     own: portResult,
     prepare: bridgeAlone,
     every: 4,
+    isInShortRun: true,
   },
   {
     name: "portmap by iptables",
@@ -226,6 +234,9 @@ export const subjects: Subject[] = [
     every: 12,
   },
 ];
+
+/** What this run sweeps. */
+export const subjects: readonly Subject[] = all.filter((one) => !isShortRun || one.isInShortRun);
 
 /** Its bridge would take the lowest MAC address of its ports, and so change with them. */
 async function openVswitch(machine: Machine): Promise<void> {

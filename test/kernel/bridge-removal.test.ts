@@ -15,6 +15,7 @@ import { type Container, type Machine, openMachine } from "../support/machine.ts
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { ownShare } from "../support/share.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
@@ -130,19 +131,19 @@ async function holdsLease({ machine, container }: Stage): Promise<boolean> {
   return (await network(machine, { type: "host-local", ipam }).call("CHECK", container)).code === 0;
 }
 
-for (const ipMasqBackend of ["iptables", "nftables"]) {
-  test.each(rows)(`DEL leaves nothing (${ipMasqBackend}): $name`, async ({ spoil, del = {}, without }) => {
-    const attachment = await stage({ ...bridge, ipMasqBackend });
-    const { machine, net, container } = attachment;
-    await using _ = machine;
-    await net.add(container);
-    expect(await holdsLease(attachment)).toBe(true);
-    await spoil?.(machine, container);
-    for (let count = 0; count < 3; count++) await net.del(container, del);
-    expect(await holdsLease(attachment)).toBe(false);
-    expect(await leftOf(attachment, without)).toEqual([]);
-  });
-}
+const cases = ["iptables", "nftables"].flatMap((backend) => rows.map((row) => ({ ...row, backend })));
+
+test.each(ownShare(cases))("DEL leaves nothing ($backend): $name", async ({ backend, spoil, del = {}, without }) => {
+  const attachment = await stage({ ...bridge, ipMasqBackend: backend });
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  await net.add(container);
+  expect(await holdsLease(attachment)).toBe(true);
+  await spoil?.(machine, container);
+  for (let count = 0; count < 3; count++) await net.del(container, del);
+  expect(await holdsLease(attachment)).toBe(false);
+  expect(await leftOf(attachment, without)).toEqual([]);
+});
 
 test.each([{ what: "in a newer format", edit: `sed -i 's/"patchbay":1/"patchbay":99/' $file` }, {
   what: "with a kind of a newer version",

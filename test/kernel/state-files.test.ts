@@ -8,6 +8,7 @@ import { afterAll, expect, test } from "bun:test";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { groupWriters, otherNames, otherWriters, spoilings } from "../support/state-spoilings.ts";
+import { ownShare } from "../support/share.ts";
 
 const NETWORKS = mkdtempSync(`${tmpdir()}/patchbay-state-files-`);
 afterAll(() => rmSync(NETWORKS, { recursive: true }));
@@ -64,7 +65,7 @@ const stateFiles: StateFile[] = [
   { path: `${leases}/.patchbay/10.1.0.0-30`, add: 0, check: 0, del: "makes it again" },
 ];
 
-test.each(stateFiles)("$path", async ({ path, add, check, del, trusted = {} }) => {
+test.each(ownShare(stateFiles))("$path", async ({ path, add, check, del, trusted = {} }) => {
   await using room = await openRoom();
   const { machine, container } = room, isLease = path.endsWith("10.1.0.2");
   const outside = `${path.startsWith("/run/") ? "/run" : "/var/lib"}/outside`;

@@ -5,6 +5,7 @@ import { IMAGE, KEPT, Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { ownShare } from "../support/share.ts";
 
 const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
 
@@ -65,7 +66,7 @@ const KEPT_OF_KILLED = new RegExp(`${KEPT.source}|file (/run/runc/|.*/.patchbay.
 
 const leftIn = (buildah: Buildah, since: Moment) => leftSince(since, buildah.room.machine, KEPT);
 
-for (const [backend, netavark] of [["netavark", PROGRAM], ["plugins", undefined]] as const) {
+for (const [backend, netavark] of ownShare([["netavark", PROGRAM], ["plugins", undefined]] as const)) {
   test.skipIf(cannotRun)(`${backend}: containers that run, one after another and at once`, async () => {
     await using room = await EngineMachine.open();
     const buildah = await open(room, netavark), [one, other] = [await buildah.from(), await buildah.from()];

@@ -11,9 +11,10 @@ import type { Container } from "../support/machine.ts";
 import { randomBelow } from "../support/random.ts";
 import { ping, serve } from "../support/traffic.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { ownShare } from "../support/share.ts";
 
 const COUNT = 6;
-const named = engines.map((engine) => [engine.name, engine] as const);
+const named = ownShare(engines).map((engine) => [engine.name, engine] as const);
 
 /** go-cni's own network for loopback is of a version without CHECK. */
 const hasCheck = ({ networks }: EngineInGo) => !networks.includes("loopback");

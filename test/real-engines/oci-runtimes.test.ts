@@ -9,6 +9,7 @@ import { untilServed } from "../support/resident-status.ts";
 import { settled } from "../support/snapshot.ts";
 import { ping } from "../support/traffic.ts";
 import { random } from "../support/random.ts";
+import { ownShare } from "../support/share.ts";
 
 // Each test says itself whether there is a resident.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -64,7 +65,7 @@ async function useContainers({ runtime }: Stage): Promise<void> {
   await runtime.succeed("runc delete --force web");
 }
 
-describe.each(["runc", "crun"] as const)("%s", (name) => {
+describe.each(ownShare(["runc", "crun"] as const))("%s", (name) => {
   test.skipIf(cannotRun)("containers, with two networks and ports, killed and deleted", async () => {
     await using stage = await open(name);
     await useContainers(stage);

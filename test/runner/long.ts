@@ -10,7 +10,12 @@
 
 /** Whole files. */
 const aside = [
-  // That every row of the benchmark runs.
+  // Each makes the whole run of `patchbay conformance` again: of other plugins than ours, or several times.
+  "test/conformance/debian.test.ts",
+  "test/conformance/whole-runs.test.ts",
+  "test/conformance/wrong-plugins.test.ts",
+  // That every row of the benchmarks runs.
+  "test/bench/pod-start.test.ts",
   "test/bench/run.test.ts",
   "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
@@ -36,12 +41,25 @@ const aside = [
 /** The tests of the virtual machine alone. */
 const SUITES = "test/vm/suites/";
 
-const inShares = [
-  "test/conformance/wrong-plugins.test.ts",
-  "test/differential/plugins.test.ts",
-  "test/faults/errno-sweep.test.ts",
-  "test/faults/kill-sweep.test.ts",
-  "test/faults/ovs-database.test.ts",
+interface Part {
+  file: string;
+  /** A regular expression for the names of the tests; without it, all. */
+  named?: string;
+}
+
+/** With the tests that are cases of the table, where the file has others. */
+const inShares: readonly Part[] = [
+  { file: "test/differential/plugins.test.ts" },
+  { file: "test/faults/errno-sweep.test.ts" },
+  { file: "test/faults/kill-sweep.test.ts" },
+  { file: "test/faults/ovs-database.test.ts" },
+  { file: "test/frontends/podman/clean-up.test.ts", named: "^teardown with" },
+  { file: "test/kernel/bridge-removal.test.ts", named: "^DEL leaves nothing \\((iptables|nftables)\\)" },
+  { file: "test/kernel/state-files.test.ts", named: "^/" },
+  // One engine, runtime and backend in the short run, the others here.
+  { file: "test/real-engines/buildah.test.ts" },
+  { file: "test/real-engines/go-cni.test.ts" },
+  { file: "test/real-engines/oci-runtimes.test.ts" },
 ];
 
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
@@ -72,21 +90,6 @@ const withOtherKernel = [
   "test/kernel/ovs-datapaths.test.ts",
 ];
 
-/**
- * - All kernel files about the state that plugins make, and none about packets, which do not depend on who made the state
- *   and are most of the time waited for.
- * - The runtime's commands on whole networks, podman's driver, and engines that call plugins by go-cni.
- * - The differential suite's calls of plugins, all of them: stdout, exit code and kernel must be the Go plugins' here, too.
- *   Not its turns with the Go plugins, which take longest and whose foreign calls are declined.
- * - The kill sweep of one plugin, which kills the worker at every system call: the others take the same way through the
- *   resident, and are swept in processes of their own.
- */
-interface Again {
-  file: string;
-  /** A regular expression for the names of the tests; without it, all. */
-  named?: string;
-}
-
 const kernel = [
   "bandwidth",
   "bridge-check",
@@ -112,7 +115,16 @@ const kernel = [
   "whose-link",
 ];
 
-const again: readonly Again[] = [
+/**
+ * - All kernel files about the state that plugins make, and none about packets, which do not depend on who made the state
+ *   and are most of the time waited for.
+ * - The runtime's commands on whole networks, podman's driver, and engines that call plugins by go-cni.
+ * - The differential suite's calls of plugins, all of them: stdout, exit code and kernel must be the Go plugins' here, too.
+ *   Not its turns with the Go plugins, which take longest and whose foreign calls are declined.
+ * - The kill sweep of one plugin, which kills the worker at every system call: the others take the same way through the
+ *   resident, and are swept in processes of their own.
+ */
+const again: readonly Part[] = [
   ...kernel.map((name) => ({ file: `test/kernel/${name}.test.ts` })),
   { file: "test/differential/plugins.test.ts" },
   { file: "test/engine/exec-plugin.test.ts" },
@@ -133,7 +145,7 @@ const RESIDENT = " through a resident", REST = " (the rest)";
 export const runsThroughResident: readonly string[] = again.map(({ file }) => `${file}${RESIDENT}`);
 
 /** Every run that has a name of its own. */
-export const namedRuns: readonly string[] = [...runsThroughResident, ...inShares.map((file) => `${file}${REST}`)];
+export const namedRuns: readonly string[] = [...runsThroughResident, ...inShares.map(({ file }) => `${file}${REST}`)];
 
 export function shortRuns(files: readonly string[]): string[] {
   return files.filter((file) => !aside.includes(file) && !file.startsWith(SUITES));
@@ -146,17 +158,20 @@ export function longRuns(files: readonly string[]): string[] {
 
 /** Whether the long run takes to the virtual machine what the file skips. */
 export function isForOtherKernel(file: string): boolean {
-  return [...withOtherKernel, ...inShares].includes(file);
+  return withOtherKernel.includes(file) || inShares.some((one) => one.file === file);
 }
+
+const kinds: readonly { suffix: string; runs: readonly Part[]; env: Record<string, string> }[] = [
+  { suffix: REST, runs: inShares, env: { PATCHBAY_TEST_SHARE: "rest" } },
+  { suffix: RESIDENT, runs: again, env: { PATCHBAY_TEST_RESIDENT: "1" } },
+];
 
 /** What `bun test` gets for a run: a file's name is that of its plain run. */
 export function runOf(name: string): { file: string; flags: string[]; env: Record<string, string> } {
-  if (name.endsWith(REST)) {
-    return { file: name.slice(0, -REST.length), flags: [], env: { PATCHBAY_TEST_SHARE: "rest" } };
-  }
-  if (!name.endsWith(RESIDENT)) return { file: name, flags: [], env: {} };
-  const file = name.slice(0, -RESIDENT.length), named = again.find((one) => one.file === file)?.named;
-  return { file, flags: named === undefined ? [] : ["-t", named], env: { PATCHBAY_TEST_RESIDENT: "1" } };
+  const kind = kinds.find(({ suffix }) => name.endsWith(suffix));
+  if (kind === undefined) return { file: name, flags: [], env: {} };
+  const file = name.slice(0, -kind.suffix.length), named = kind.runs.find((one) => one.file === file)?.named;
+  return { file, flags: named === undefined ? [] : ["-t", named], env: kind.env };
 }
 
 /** The runs that a person asked for by this name; a PATH alone means the plain runs. */

@@ -6,6 +6,8 @@ const ONE_IN = 8;
 const share = process.env.PATCHBAY_TEST_SHARE;
 
 export const isShared = share !== undefined;
+/** In the run of all files. */
+export const isShortRun = share === "some";
 
 /** `isSkipped` are those that this kernel lacks something for: the long run has them all. */
 export function ownShare<T>(all: readonly T[], isSkipped: (one: T) => boolean = () => false): T[] {

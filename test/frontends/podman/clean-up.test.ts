@@ -9,6 +9,7 @@ import { PATCHBAY } from "../../support/plugins.ts";
 import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
 import { ping } from "../../support/traffic.ts";
 import { RandomKills } from "../../support/random-kills.ts";
+import { ownShare } from "../../support/share.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",
@@ -66,7 +67,7 @@ const mishaps: Record<string, Mishap> = {
 };
 
 for (const kind of kinds) {
-  test.each(Object.keys(mishaps))(`teardown with %s: ${kind.name}`, async (name) => {
+  test.each(ownShare(Object.keys(mishaps)))(`teardown with %s: ${kind.name}`, async (name) => {
     await using machine = await openMachine();
     const net = await open(machine, kind), container = await machine.container("c1");
     await net.once(container, kind.wanted);
