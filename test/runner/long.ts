@@ -8,7 +8,7 @@
  * - Files with tests that this machine's kernel skips: the long run takes these to the virtual machine.
  */
 
-/** Whole files. */
+/** Whole files. One with tests for the virtual machine is in its list, too. */
 const aside = [
   // Each makes the whole run of `patchbay conformance` again: of other plugins than ours, or several times.
   "test/conformance/debian.test.ts",
@@ -17,6 +17,10 @@ const aside = [
   // That every row of the benchmarks runs.
   "test/bench/pod-start.test.ts",
   "test/bench/run.test.ts",
+  // Builds and checks what compile/new.test.ts has copied.
+  "test/plugins/skeleton.test.ts",
+  // Sends a packet for every cell of the page: the policies have theirs in kernel/firewall-packets.test.ts and others.
+  "test/kernel/who-reaches-whom.test.ts",
   "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
   "test/docs/site.test.ts",
