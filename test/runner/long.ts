@@ -1,5 +1,5 @@
 /**
- * What `npm run test:long` runs beside `npm test`, which has to stay below 15 minutes on two processors. Together they
+ * What `npm run test:long` runs beside `npm test`, which is to take ten minutes on two free processors. Together they
  * run everything.
  *
  * - Files that repeat what others show, at length: the short run leaves them out.

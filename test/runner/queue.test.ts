@@ -39,10 +39,18 @@ test("tests for the virtual machine that come late go there by themselves, after
   expect(play(durations, 2)).toEqual({ order: ["b", "a", "vm: b", "c", "vm: a"], end: 312 + 30 });
 });
 
-test("what mostly waits runs beside what works, and alone with one job", () => {
-  const durations = { a: { here: 100, busy: 90 }, b: { here: 80, busy: 5 }, c: { here: 60, busy: 60 } };
-  expect(play({ ...durations, d: { here: 30, busy: 10 } }, 2)).toEqual({ order: ["b", "d", "a", "c"], end: 100 });
+test("what waits runs beside what works, as far as the processors can, and alone with one job", () => {
+  const durations = { a: { here: 100, busy: 90 }, b: { here: 80, busy: 4 }, c: { here: 60, busy: 60 } };
+  const more = { ...durations, d: { here: 50, busy: 10 }, e: { here: 40, busy: 0 }, f: { here: 5 } };
+  expect(play(more, 2)).toEqual({ order: ["a", "b", "c", "e", "d", "f"], end: 110 });
   expect(play(durations, 1)).toEqual({ order: ["a", "b", "c"], end: 240 });
+});
+
+test("what only waits runs four times as often at a time as there are processors, and no more", () => {
+  const waiting = Object.fromEntries([..."abcdefghi"].map((name) => [name, { here: 10, busy: 0 }]));
+  expect(play(waiting, 2).end).toBe(20);
+  const { i: _, ...eight } = waiting;
+  expect(play(eight, 2).end).toBe(10);
 });
 
 test("without the virtual machine, what is skipped is only skipped", () => {

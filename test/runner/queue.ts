@@ -1,7 +1,9 @@
 /**
  * The order of a run. Files that have tests for the virtual machine start first, so that it has work early and starts
- * rarely. The others follow, the longest first, so that none is alone at the end. Files that wait more than they work
- * run beside these: most of them wait for packets that must not come.
+ * rarely. The others follow, the longest first, so that none is alone at the end.
+ *
+ * Half of the time files wait, most of them for packets that must not come. So as many run at a time as together work no
+ * more than the processors can, by what was recorded of each.
  */
 
 /**
@@ -11,13 +13,16 @@
 export type Durations = Record<string, { here?: number; busy?: number; vm?: number }>;
 
 export interface Limits {
-  /** How many files that work run at a time, and as many beside them. With one, nothing runs beside. */
+  /** So many processors' work runs at a time. With one, no two files do. */
   jobs: number;
   usesVm: boolean;
 }
 
-/** The part of its time that a file works, at most, to run beside others. */
-const MOSTLY_WAITING = 0.6;
+/** Files that mostly wait work all at once when they start: no more run at a time for each processor. */
+const FILES_A_JOB = 4;
+
+/** What a run works, in percent of a processor, that works all the time. */
+const ALL_THE_TIME = 100;
 
 /** What files take that are not recorded, which are new or short. */
 const UNRECORDED_SECONDS = 1;
@@ -28,7 +33,12 @@ const BOOT_SECONDS = 10;
 /** Work in the machine that is worth a start of its own, so that it does not all come at the end. */
 const WORTH_A_START_SECONDS = 100;
 
-export type Step = { files: readonly string[]; on: "here" | "vm"; isBeside: boolean };
+/** `work` is in percent of a processor. */
+export type Step = { files: readonly string[]; on: "here" | "vm"; work: number };
+
+export function mostAtATime(jobs: number): number {
+  return jobs === 1 ? 1 : FILES_A_JOB * jobs;
+}
 
 export class Queue {
   /** By process; all but quick unit tests have one of their own. */
@@ -38,9 +48,7 @@ export class Queue {
   readonly #jobs: number;
   /** Files with skipped tests, which the machine has not run yet. */
   #skipped: string[] = [];
-  #isVmRunning = false;
-  #working = 0;
-  #beside = 0;
+  readonly #running = new Set<Step>();
 
   constructor(processes: readonly (readonly string[])[], durations: Durations, { jobs, usesVm }: Limits) {
     this.#durations = durations;
@@ -71,27 +79,27 @@ export class Queue {
     return this.#here(files) + this.#inVm(files);
   }
 
-  #waitsMostly([file, ...others]: readonly string[]): boolean {
-    const { here, busy } = this.#durations[file!] ?? {};
-    if (this.#jobs === 1 || others.length > 0 || here === undefined || busy === undefined) return false;
-    return busy < MOSTLY_WAITING * here;
+  /** A file that is not recorded may work all the time, and so may those that share a process. */
+  #work([file, ...others]: readonly string[]): number {
+    const { here = 0, busy = here } = this.#durations[file!] ?? {};
+    return others.length > 0 || busy >= here ? ALL_THE_TIME : Math.round(ALL_THE_TIME * busy / here);
+  }
+
+  #hasRoomFor(work: number): boolean {
+    if (this.#running.size === 0) return true;
+    const whole = [...this.#running].reduce((sum, step) => sum + step.work, work);
+    return this.#running.size < mostAtATime(this.#jobs) && whole <= ALL_THE_TIME * this.#jobs;
   }
 
   /** What to do next; "wait" when something must end first, undefined when all is done. */
   next(): Step | "wait" | undefined {
-    if (this.#beside < this.#jobs) {
-      const files = this.#take((one) => this.#waitsMostly(one));
-      if (files !== undefined) return this.#start({ files, on: "here", isBeside: true });
+    if (this.#isVmDue()) {
+      if (!this.#hasRoomFor(ALL_THE_TIME)) return "wait";
+      return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm", work: ALL_THE_TIME });
     }
-    if (this.#working < this.#jobs) {
-      if (this.#isVmDue()) {
-        this.#isVmRunning = true;
-        return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm", isBeside: false });
-      }
-      const files = this.#take((one) => !this.#waitsMostly(one)) ?? this.#take(() => true);
-      if (files !== undefined) return this.#start({ files, on: "here", isBeside: false });
-    }
-    return this.#working + this.#beside > 0 ? "wait" : undefined;
+    const files = this.#take((one) => this.#hasRoomFor(this.#work(one)));
+    if (files !== undefined) return this.#start({ files, on: "here", work: this.#work(files) });
+    return this.#running.size > 0 ? "wait" : undefined;
   }
 
   #take(isWanted: (files: readonly string[]) => boolean): readonly string[] | undefined {
@@ -100,16 +108,13 @@ export class Queue {
   }
 
   #start(step: Step): Step {
-    if (step.isBeside) this.#beside++;
-    else this.#working++;
+    this.#running.add(step);
     return step;
   }
 
   done(step: Step, skipped: number): void {
-    if (step.isBeside) this.#beside--;
-    else this.#working--;
-    if (step.on === "vm") this.#isVmRunning = false;
-    else if (skipped > 0 && this.#usesVm) this.#skipped.push(...step.files);
+    this.#running.delete(step);
+    if (step.on === "here" && skipped > 0 && this.#usesVm) this.#skipped.push(...step.files);
   }
 
   /**
@@ -117,7 +122,8 @@ export class Queue {
    * tests take at least as long as any file that waits.
    */
   #isVmDue(): boolean {
-    if (this.#isVmRunning || this.#skipped.length === 0) return false;
+    const isRunning = [...this.#running].some(({ on }) => on === "vm");
+    if (isRunning || this.#skipped.length === 0) return false;
     const [longest] = this.#waiting;
     if (longest === undefined) return true;
     const seconds = BOOT_SECONDS + this.#inVm(this.#skipped);

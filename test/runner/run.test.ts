@@ -11,7 +11,7 @@ afterEach(() => rmSync(top, { recursive: true }));
 const runner = resolve(import.meta.dir, "run.ts");
 const head = 'import { expect, test } from "bun:test";\n';
 
-/** Runs these files, by name, and two at a time; answers the last line, what failed, and the status. */
+/** Runs these files, by name, on two processors; answers the last line, what failed, and the status. */
 function run(files: Record<string, string>, ...words: string[]) {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(top, `test/${name}.test.ts`), head + text);
   const command = [process.execPath, runner, `--top=${top}`, "--jobs=2", ...words];
@@ -51,7 +51,9 @@ test("unit tests that pass say nothing, and one that fails says why", () => {
   expect(output).toContain("expect(received).toBe(expected)");
   const quiet = run({ a: good, b: good }, "--unit", "test/").output.trim().split("\n");
   expect(quiet).toEqual([
-    expect.stringMatching(/^\[patchbay\] running 2 test files, 2 at a time, PATCHBAY_TEST_SEED=\d+$/),
+    expect.stringMatching(
+      /^\[patchbay\] running 2 test files, the work of 2 processors at a time, PATCHBAY_TEST_SEED=\d+$/,
+    ),
     expect.stringMatching(/^\[patchbay\] took \d+ s, /),
     "4 passed, 0 failed, 0 skipped",
   ]);

@@ -1,5 +1,5 @@
 /**
- * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. The long
+ * Runs test files, as many at a time as the processors can (queue.ts), and prints what each said when it ends. The long
  * run (long.ts) takes tests that this kernel lacks the features for to another (test/vm/vm.ts). `npm test`,
  * `npm run test:long` and `npm run test:unit` end up here.
  */
@@ -11,7 +11,7 @@ import { defineTool, runTool } from "../../compile/tool.ts";
 import { readJUnit } from "./junit.ts";
 import { newSeed } from "../support/random.ts";
 import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
-import { type Durations, Queue, type Step } from "./queue.ts";
+import { type Durations, mostAtATime, Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { testsFor } from "./tests-for.ts";
@@ -66,8 +66,7 @@ class Run {
         somethingEnded = Promise.withResolvers();
       }
     };
-    // The queue says what may run at a time; this is more.
-    await Promise.all(Array.from({ length: 2 * this.#options.jobs }, worker));
+    await Promise.all(Array.from({ length: mostAtATime(this.#options.jobs) }, worker));
     clearInterval(alive);
   }
 
@@ -186,7 +185,9 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   try {
     const way = isThroughResident ? ", through a resident" : "";
     const seed = process.env.PATCHBAY_TEST_SEED ??= String(newSeed());
-    say(`running ${files.length} test files, ${options.jobs} at a time${way}, PATCHBAY_TEST_SEED=${seed}`);
+    say(
+      `running ${files.length} test files, the work of ${options.jobs} processors at a time${way}, PATCHBAY_TEST_SEED=${seed}`,
+    );
     const durations = readDurations();
     await run.all(processesOf(options, files, durations, Number(seed)), durations, usesVm(options));
   } finally {
@@ -248,7 +249,7 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
     jobs: {
       type: "string",
       value: "N",
-      about: "so many files at a time, instead of as many as there are processors",
+      about: "the work of so many processors at a time, instead of all there are; with 1, one file at a time",
     },
     record: { type: "boolean", default: false, about: "writes down how long each file took (durations.json)" },
     top: { type: "string", default: root },
