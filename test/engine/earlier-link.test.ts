@@ -1,13 +1,11 @@
 /** Two plugins of a network that make one interface: the second's error says so. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
 import type { Result } from "../../src/cni/result.ts";
 import type { AnyKind } from "../../src/contract/resource.ts";
-import { type Bench, kinds, made, openBench, run } from "../support/engine-bench.ts";
+import { benchForEachTest, kinds, made, run } from "../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+benchForEachTest();
 
 const inside = { name: "eth0", sandbox: "/run/netns/x" };
 const MADE_EARLIER = "an earlier plugin of the network makes it";

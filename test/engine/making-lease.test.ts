@@ -1,5 +1,5 @@
 /** Where a lease stands in the list of an attachment, for ADD and for who restates it; and what ADD says of what it cannot do. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import type { Result } from "../../src/cni/result.ts";
 import type { Attachment, PluginConfig } from "../../src/contract/plugin.ts";
 import type { AnyKind } from "../../src/contract/resource.ts";
@@ -7,11 +7,10 @@ import { undoAfter } from "../../src/contract/undo.ts";
 import { readLedger } from "../../src/engine/ledger/ledger.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   kinds,
   made,
   NETNS,
-  openBench,
   owner,
   pluginOf,
   plugins,
@@ -22,15 +21,13 @@ import {
   warningsOf,
 } from "../support/engine-bench.ts";
 
-let bench: Bench;
+const bench = benchForEachTest();
 beforeEach(() => {
-  bench = openBench();
   const ips = [{ address: "10.0.0.9/24" }];
   const pool = pluginOf([], { name: "pool", add: () => ({ cniVersion: "1.1.0", ips }), check: () => [] });
   plugins["pool"] = pool;
   plugins["by-link"] = { ...pool, name: "by-link", isReleasedThroughLink: true };
 });
-afterEach(() => bench[Symbol.dispose]());
 
 let leased: Result | undefined;
 const tells: Run["plugin"] = {

@@ -7,12 +7,11 @@ import * as capabilities from "../../src/ffi/capabilities.ts";
 import { EACCES, EMFILE, EPERM, SyscallError } from "../../src/ffi/errno.ts";
 import { NetlinkError } from "../../src/ffi/netlink/netlink-error.ts";
 import {
-  type Bench,
+  benchForEachTest,
   callOf,
   containers,
   containerWith,
   NETNS,
-  openBench,
   pluginOf,
   warningsOf,
 } from "../support/engine-bench.ts";
@@ -22,16 +21,12 @@ const replaced = replacedExports(require.resolve("../../src/ffi/capabilities.ts"
   missingPrivileges: () => "this needs root",
 });
 
-let bench: Bench;
+const bench = benchForEachTest();
 beforeEach(() => {
   replaced.begin();
-  bench = openBench();
   containers[NETNS] = containerWith({});
 });
-afterEach(() => {
-  bench[Symbol.dispose]();
-  replaced.end();
-});
+afterEach(() => replaced.end());
 
 const OTHER = "/run/netns/y";
 

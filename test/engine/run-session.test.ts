@@ -1,19 +1,18 @@
 /** Sessions: what is opened and kept, whom a verb is passed on to, and what a call sees. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import type { PluginConfig, PluginDefinition } from "../../src/contract/plugin.ts";
 import { openSession } from "../../src/engine/run.ts";
 import { endCall } from "../../src/process/calls.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   callOf,
   containers,
   containerWith,
   hostWith,
   made,
   NETNS,
-  openBench,
   opens,
   owner,
   pluginOf,
@@ -24,12 +23,8 @@ import {
   run,
 } from "../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => {
-  bench = openBench();
-  containers[NETNS] = containerWith({});
-});
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
+beforeEach(() => containers[NETNS] = containerWith({}));
 
 const OTHER = "/run/netns/y";
 

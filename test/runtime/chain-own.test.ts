@@ -9,30 +9,26 @@ import { parseNetwork } from "../../src/runtime/conf/network.ts";
 import type { Runtime } from "../../src/runtime/plugin-call.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   type BenchSpec,
   containers,
   containerWith,
   made,
   NETNS,
-  openBench,
   opens,
   pluginOf,
   plugins,
 } from "../support/engine-bench.ts";
 
-let bench: Bench, runtime: Runtime;
+const bench = benchForEachTest();
+let runtime: Runtime;
 beforeEach(() => {
-  bench = openBench();
   containers[NETNS] = containerWith({});
   runtime = { configDirectory: "/none", pluginPath: "", cacheDirectory: `${bench.directory}-cache` };
   makes("a");
   makes("b");
 });
-afterEach(() => {
-  rmSync(runtime.cacheDirectory, { recursive: true, force: true });
-  bench[Symbol.dispose]();
-});
+afterEach(() => rmSync(runtime.cacheDirectory, { recursive: true, force: true }));
 
 const request = { containerId: "web", netnsPath: NETNS, ifName: "eth0", cniArgs: [], capabilityArgs: {} };
 function makes(name: string, more: Partial<BenchSpec> = {}): void {

@@ -2,6 +2,7 @@
  * The engine without a kernel: kinds of resources that write down what is asked of them, ledgers in a directory of their
  * own, and hosts whose container is data. What the engine decides shows in what it asks.
  */
+import { afterEach, beforeEach } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -124,6 +125,19 @@ export function openBench(): Bench {
       delete process.env.PATCHBAY_STATE_DIR;
       rmSync(directory, { recursive: true });
     },
+  };
+}
+
+/** Each test of the file, or of the describe around, has a bench of its own. */
+export function benchForEachTest(): Pick<Bench, "directory" | "ledgers"> {
+  let bench: Bench;
+  beforeEach(() => void (bench = openBench()));
+  afterEach(() => bench[Symbol.dispose]());
+  return {
+    get directory() {
+      return bench.directory;
+    },
+    ledgers: () => bench.ledgers(),
   };
 }
 

@@ -1,5 +1,5 @@
 /** What the ledgers of other attachments claim: the interface, or a thing without an owner; and what is given up. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import {
   claimedByOthers,
@@ -10,11 +10,9 @@ import {
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import type { LedgerHeader } from "../../../src/engine/ledger/record.ts";
 import { listDirectory } from "../../../src/ffi/files.ts";
-import { type Bench, made, openBench, owner, recorded } from "../../support/engine-bench.ts";
+import { benchForEachTest, made, owner, recorded } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const THERE = "/proc/self/ns/net";
 const others: Partial<LedgerHeader>[] = [{ containerId: "other" }, { ifName: "eth1" }, { network: "other" }];

@@ -1,10 +1,10 @@
 /** Whether a prevResult is the result of an ADD in the ledger: which differences count, and which do not. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Interface, IpConfig } from "../../../src/cni/result.ts";
 import { answerOf, confirmedAdd, hasLinkOf, isPlainlyConfirmed } from "../../../src/engine/ledger/confirmation.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import type { LedgerAdd, LedgerRecord } from "../../../src/engine/ledger/record.ts";
-import { type Bench, containerWith, made, openBench, owner, recorded } from "../../support/engine-bench.ts";
+import { benchForEachTest, containerWith, made, owner, recorded } from "../../support/engine-bench.ts";
 
 // Nothing is read of the machine's own.
 beforeAll(() => void (process.env.PATCHBAY_STATE_DIR = "/none"));
@@ -105,9 +105,7 @@ test.each(rows)("%s", (_what, made, given, plainly, read) => {
 });
 
 describe("a later plugin that has altered the result", () => {
-  let bench: Bench;
-  beforeEach(() => (bench = openBench()));
-  afterEach(() => bench[Symbol.dispose]());
+  benchForEachTest();
 
   const mac = (last: string) => ({ interfaces: [{ ...inside, mac: `02:00:00:00:00:${last}` }], ips });
   const result = (last: string) => ({ cniVersion: "1.1.0", ...mac(last) });

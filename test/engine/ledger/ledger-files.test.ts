@@ -1,5 +1,5 @@
 /** The files of ledgers: which of a directory are read, which empty ones go, and what happens where one is broken or lost. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import {
   listLedgers,
@@ -20,12 +20,10 @@ import { closeFile, listDirectory, O_RDONLY } from "../../../src/ffi/files.ts";
 import * as locks from "../../../src/process/lock.ts";
 import { lockShared } from "../../../src/process/lock.ts";
 import { openExistingState } from "../../../src/process/state-file.ts";
-import { type Bench, made, openBench, owner, recorded, warningsOf } from "../../support/engine-bench.ts";
+import { benchForEachTest, made, owner, recorded, warningsOf } from "../../support/engine-bench.ts";
 import { replacedExports } from "../../support/replaced-exports.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const names = (records: readonly LedgerRecord[]) =>
   records.map(({ header: { network, containerId, ifName, plugin } }) =>

@@ -1,24 +1,21 @@
 /** Where the namespace of an attachment is: what shows that a container lives, and what proves nothing. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import { HostView, type Traces, whereabouts } from "../../../src/engine/ledger/whereabouts.ts";
 import { cookiesInSight, ownSight } from "../../../src/ffi/netns-in-sight.ts";
 import {
-  type Bench,
+  benchForEachTest,
   containerWith,
   hostWith,
   made,
   onTheHost,
-  openBench,
   opens,
   owner,
   type Pair,
   recorded,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const mac = "02:00:00:00:00:01", farMac = "02:00:00:00:00:0a", another = "02:00:00:00:00:ff";
 const pair = { name: "veth1", mac, farMac };

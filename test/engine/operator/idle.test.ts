@@ -8,12 +8,11 @@ import { inspectResource } from "../../../src/engine/operator/inspect.ts";
 import * as rivals from "../../../src/resources/host-ports/rivals.ts";
 import {
   answerWith,
-  type Bench,
+  benchForEachTest,
   type BenchSpec,
   hostWith,
   kinds,
   made,
-  openBench,
   opens,
   owner,
   recorded,
@@ -27,17 +26,13 @@ const replaced = replacedExports(require.resolve("../../../src/resources/host-po
   }),
 });
 
-let bench: Bench;
+benchForEachTest();
 beforeEach(() => {
-  bench = openBench();
   replaced.begin();
   const claimedPorts = ({ name }: BenchSpec) => ({ network: "net", containerId: name, way: "iptables", claims: [] });
   kinds["ports"] = { ...kinds["thing"]!, kind: "ports", claimedPorts } as AnyKind;
 });
-afterEach(() => {
-  replaced.end();
-  bench[Symbol.dispose]();
-});
+afterEach(() => replaced.end());
 
 const host = hostWith(undefined) as Host;
 const ports = (name: string) => ({ ...made(`thing ${name}`), kind: kinds["ports"]! });

@@ -9,12 +9,11 @@ import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
-  type Bench,
+  benchForEachTest,
   containers,
   containerWith,
   made,
   NETNS,
-  openBench,
   opens,
   OWN_NETNS,
   owner,
@@ -24,16 +23,12 @@ import {
   recorded,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => {
-  bench = openBench();
-  plugins["test"] = pluginOf([made("thing now")]);
-});
+const bench = benchForEachTest();
+beforeEach(() => plugins["test"] = pluginOf([made("thing now")]));
 afterEach(() => {
   const open = opens.filter((line) => line.startsWith("open ")),
     closed = opens.filter((line) => line.startsWith("close "));
   expect(closed.length).toBe(open.length);
-  bench[Symbol.dispose]();
 });
 
 const MAC = "02:00:00:00:00:0a", OTHER = "/run/netns/y";

@@ -1,5 +1,5 @@
 /** What is known of an attachment: the ledgers' and the cache's, and which of both counts. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { PluginConfig, PluginDefinition } from "../../../src/contract/plugin.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
@@ -18,13 +18,12 @@ import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
   asked,
-  type Bench,
+  benchForEachTest,
   callOf,
   containerWith,
   hostWith,
   made,
   NETNS,
-  openBench,
   owner,
   pluginOf,
   plugins,
@@ -32,12 +31,8 @@ import {
   recorded,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => {
-  bench = openBench();
-  plugins["test"] = pluginOf([made("thing now")]);
-});
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
+beforeEach(() => plugins["test"] = pluginOf([made("thing now")]));
 
 const MAC = "02:00:00:00:00:0a";
 const withLink = hostWith(containerWith({ eth0: MAC })), withoutLink = hostWith(containerWith({}));

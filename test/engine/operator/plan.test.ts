@@ -8,7 +8,7 @@ import { planAdd, type PluginPlan } from "../../../src/engine/operator/plan.ts";
 import { openSession } from "../../../src/engine/run.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   type BenchSpec,
   callOf,
   containers,
@@ -16,15 +16,13 @@ import {
   kinds,
   made,
   NETNS,
-  openBench,
   pluginOf,
   plugins,
   type Run,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
+const bench = benchForEachTest();
 beforeEach(() => {
-  bench = openBench();
   containers[NETNS] = containerWith({});
   const refuse = (which: string) => ({ fails }: BenchSpec) => {
     if (fails?.[which] !== undefined) throw new Error(fails[which]);
@@ -36,10 +34,7 @@ beforeEach(() => {
     judge: refuse("judge"),
   } as AnyKind;
 });
-afterEach(() => {
-  expect(asked).toEqual([]);
-  bench[Symbol.dispose]();
-});
+afterEach(() => expect(asked).toEqual([]));
 
 const guarded = (fails: Record<string, string>) => ({ ...made("thing a", { fails }), kind: kinds["guarded"]! });
 const plan = (

@@ -1,5 +1,5 @@
 /** repair: what is restored, what is left as it is, and why. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { closeFile, O_RDONLY } from "../../../src/ffi/files.ts";
 import { lockShared } from "../../../src/process/lock.ts";
 import { openExistingState } from "../../../src/process/state-file.ts";
@@ -12,7 +12,7 @@ import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
   asked,
-  type Bench,
+  benchForEachTest,
   type BenchSpec,
   containers,
   containerWith,
@@ -20,7 +20,6 @@ import {
   LONG_NAME,
   made,
   NETNS,
-  openBench,
   owner,
   pluginOf,
   plugins,
@@ -28,11 +27,10 @@ import {
   recorded,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
+benchForEachTest();
 /** What of the broken things is broken no more. */
 let mended: string[];
 beforeEach(() => {
-  bench = openBench();
   mended = [];
   containers[NETNS] = containerWith({});
   for (const [kind, more] of [["frail", {}], ["frail-link", { isContainerLink: true }]] as const) {
@@ -49,7 +47,6 @@ beforeEach(() => {
     } as AnyKind;
   }
 });
-afterEach(() => bench[Symbol.dispose]());
 
 /** `frail a mended: a is broken`, and the reason where there is one. */
 function repaired(cached?: CachedAttachment) {

@@ -1,5 +1,5 @@
 /** `network remove`: what of a network without attachments is retired, collected and swept, and in which order. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { errorText } from "../../../src/cni/error.ts";
 import type { Host } from "../../../src/contract/host.ts";
@@ -10,20 +10,17 @@ import { listAttachments } from "../../../src/engine/operator/known-attachment.t
 import { collectOutside, networkUpon, removeSharedParts, sweepNetwork } from "../../../src/engine/operator/retire.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   hostWith,
   made,
   NETNS,
-  openBench,
   owner,
   pluginOf,
   plugins,
   recorded,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const host = hostWith(undefined) as Host;
 const configured = (type: string, conf: Record<string, unknown> = {}) => ({

@@ -1,29 +1,24 @@
 /** ADD: what is refused before anything is made, and what a resident that died has left. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { openSession } from "../../../src/engine/run.ts";
 import { endCall, leaveToCaller, ownProcessId, takeCall } from "../../../src/process/calls.ts";
 import {
   answerWith,
   asked,
-  type Bench,
+  benchForEachTest,
   callOf,
   containers,
   containerWith,
   made,
   NETNS,
-  openBench,
   pluginOf,
   recorded,
   resultWith,
   run,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => {
-  endCall();
-  bench[Symbol.dispose]();
-});
+const bench = benchForEachTest();
+afterEach(() => endCall());
 
 const add = (how?: Parameters<typeof run>[2]) => run("ADD", [made("thing a")], how);
 

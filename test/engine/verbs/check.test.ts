@@ -1,24 +1,21 @@
 /** CHECK: which list is compared with the kernel, and what is told. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Resource } from "../../../src/contract/resource.ts";
 import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   answerWith,
-  type Bench,
+  benchForEachTest,
   confirmed,
   containerWith,
   made,
   NETNS,
-  openBench,
   prevResult,
   recorded,
   type Run,
   run,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const check = (list: Resource<unknown>[], how?: Run) => run("CHECK", list, how);
 const ips = [{ address: "10.0.0.5/24" }];

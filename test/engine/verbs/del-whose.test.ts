@@ -1,27 +1,24 @@
 /** DEL: what is the attachment's, and what has become another's. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { CniError } from "../../../src/cni/error.ts";
 import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import {
   answerWith,
-  type Bench,
+  benchForEachTest,
   confirmed,
   containers,
   containerWith,
   del,
   LONG_NAME,
   made,
-  openBench,
   OWN_NETNS,
   owner,
   recorded,
   warningsOf,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 describe("the namespace at CNI_NETNS", () => {
   const mac = "02:00:00:00:00:0a", list = [made("link now")];

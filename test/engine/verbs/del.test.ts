@@ -1,16 +1,15 @@
 /** DEL: what of ledger, configuration and prevResult counts, in which order things are removed, and what fails. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   answerWith,
-  type Bench,
+  benchForEachTest,
   callOf,
   confirmed,
   del,
   made,
-  openBench,
   owner,
   prevResult,
   recorded,
@@ -19,9 +18,7 @@ import {
   warningsOf,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 const other = resultWith("veth2");
 const restated = [made("thing now")];

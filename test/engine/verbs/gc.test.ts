@@ -1,13 +1,12 @@
 /** GC: what is stale, what is swept, who is called, and that everything is tried. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { NEXT_STEP } from "../../../src/engine/ledger/newer.ts";
 import {
   asked,
-  type Bench,
+  benchForEachTest,
   containerWith,
   made,
-  openBench,
   OWN_NETNS,
   recorded,
   type Run,
@@ -15,9 +14,7 @@ import {
   warningsOf,
 } from "../../support/engine-bench.ts";
 
-let bench: Bench;
-beforeEach(() => (bench = openBench()));
-afterEach(() => bench[Symbol.dispose]());
+const bench = benchForEachTest();
 
 /** The plugin says when GC comes to its own part, and to the plugin that it passes GC on to. */
 const gc = (valid: unknown, { plugin, ...how }: Run = {}) =>
