@@ -1,7 +1,6 @@
 /** A failed ADD undoes what it made, in reverse, and nothing else. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeEach, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { prevResultOf } from "../../src/engine/attachment.ts";
 import { make } from "../../src/engine/making.ts";
@@ -10,22 +9,14 @@ import { readLedger, removeLedger } from "../../src/engine/ledger/ledger.ts";
 import type { Attachment, PluginConfig } from "../../src/contract/plugin.ts";
 import { resource, type ResourceKind } from "../../src/contract/resource.ts";
 import type { Result } from "../../src/cni/result.ts";
+import { owner, stateDirectoryForEachTest } from "../support/ledgers.ts";
 
-let directory: string;
+const state = stateDirectoryForEachTest();
 let log: string[];
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "attachment-"));
-  process.env.PATCHBAY_STATE_DIR = directory;
-  log = [];
-});
-afterEach(() => {
-  delete process.env.PATCHBAY_STATE_DIR;
-  rmSync(directory, { recursive: true });
-});
+beforeEach(() => void (log = []));
 
-const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
 const ledgerText = () => {
-  const file = join(directory, "net", "ctr@eth0@test");
+  const file = join(state.path, "net", "ctr@eth0@test");
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 };
 

@@ -1,26 +1,9 @@
 /** Two ADDs of one attachment at once write into one ledger: the one that fails takes away no line of the other. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { readLedger } from "../../../src/engine/ledger/ledger.ts";
+import { expect, test } from "bun:test";
 import { openLedger } from "../../../src/engine/ledger/open-ledger.ts";
+import { announced, answer, header, stateDirectoryForEachTest, thing } from "../../support/ledgers.ts";
 
-let directory: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "ledger-"));
-  process.env.PATCHBAY_STATE_DIR = directory;
-});
-afterEach(() => {
-  delete process.env.PATCHBAY_STATE_DIR;
-  rmSync(directory, { recursive: true });
-});
-
-const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
-const header = { ...owner, plugin: "bridge", netnsPath: "/run/netns/x", cniArgs: "", stdin: "{}" };
-const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
-const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
-const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
+stateDirectoryForEachTest();
 
 test.each([["before", ["a", "b", "c"]], ["after", ["b", "a", "c"]]] as const)(
   "an ADD that fails beside another one leaves what the other wrote, when that began %s it",

@@ -1,44 +1,28 @@
 /**
  * The ledger on disk: a resource is recorded before it is made, and a file that a crash cut off is read correctly.
  */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {
   appendFileSync,
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { listLedgers, readLedger, removeLedger, removing, repairing } from "../../../src/engine/ledger/ledger.ts";
 import { openLedger } from "../../../src/engine/ledger/open-ledger.ts";
 import { confirmedAdd } from "../../../src/engine/ledger/confirmation.ts";
 import { claimedByOthers, recordedByOthers } from "../../../src/engine/ledger/claims.ts";
 import { isAsleep } from "../../support/asleep.ts";
+import { announced, answer, header, owner, stateDirectoryForEachTest, thing } from "../../support/ledgers.ts";
 
-let directory: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "ledger-"));
-  process.env.PATCHBAY_STATE_DIR = directory;
-});
-afterEach(() => {
-  delete process.env.PATCHBAY_STATE_DIR;
-  rmSync(directory, { recursive: true });
-});
-
-const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
-const header = { ...owner, plugin: "bridge", netnsPath: "/run/netns/x", cniArgs: "", stdin: "{}" };
-const path = () => join(directory, "net", "ctr@eth0@bridge");
-const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
-const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
-const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
+const state = stateDirectoryForEachTest();
+const path = () => join(state.path, "net", "ctr@eth0@bridge");
 
 test("keys of a header that this version does not know do no harm", () => {
   const ledger = openLedger(Object.assign({ ofTomorrow: { deep: [1] } }, header));
@@ -54,7 +38,7 @@ test("a newer format: the header's attachment is read, and nothing of what it ma
     kind: "thing",
     spec: { name: "a" },
   }, { answer: "of another form" }];
-  mkdirSync(join(directory, "net"), { mode: 0o700 });
+  mkdirSync(join(state.path, "net"), { mode: 0o700 });
   writeFileSync(path(), lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
   const read = {
     patchbay: 2,
@@ -90,12 +74,12 @@ test("announced resources are read back in order, with their call", () => {
     damaged: false,
   });
   expect(statSync(path()).mode & 0o777).toBe(0o600);
-  expect(statSync(join(directory, "net")).mode & 0o777).toBe(0o700);
+  expect(statSync(join(state.path, "net")).mode & 0o777).toBe(0o700);
 });
 
 test("an abandoned ledger leaves nothing except the entries of an earlier ADD", () => {
   openLedger(header).abandon();
-  expect(readdirSync(directory)).toEqual([]);
+  expect(readdirSync(state.path)).toEqual([]);
   const first = openLedger(header);
   first.intend([thing("first")]);
   first.finish(answer);
@@ -128,7 +112,7 @@ test("of two DELs that give up a shared claim, the later finds it unclaimed; a n
   // The ledger is gone, as for the second of two DELs.
   removeLedger(owner, "bridge");
   expect(claimedByOthers("thing", header)).toEqual([]);
-  expect(readdirSync(directory)).toEqual(["net2"]);
+  expect(readdirSync(state.path)).toEqual(["net2"]);
 });
 
 test("a container whose namespace is gone claims nothing, though its ledger is still there", () => {
@@ -195,7 +179,7 @@ test("an ADD after a crash starts a new line after the one that was cut off", ()
 });
 
 test("whatever the file contains, reading it never throws", () => {
-  mkdirSync(join(directory, "net"));
+  mkdirSync(join(state.path, "net"));
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json().map((text) => text + "\n")), (text) => {
     writeFileSync(path(), text);
     const record = readLedger(owner, "bridge");
@@ -235,10 +219,10 @@ test("ledgers with names that are too long for a file name are distinct", () => 
 });
 
 test("a directory that others can write to, and a symbolic link instead of the file, are rejected", () => {
-  mkdirSync(join(directory, "net"));
-  chmodSync(join(directory, "net"), 0o777);
+  mkdirSync(join(state.path, "net"));
+  chmodSync(join(state.path, "net"), 0o777);
   expect(() => openLedger(header)).toThrow("writable by nobody else");
-  chmodSync(join(directory, "net"), 0o700);
+  chmodSync(join(state.path, "net"), 0o700);
   symlinkSync("/etc/hostname", path());
   expect(() => openLedger(header)).toThrow("too many levels of symbolic links");
 });

@@ -9,14 +9,14 @@ import {
   doNames,
   names,
   ND,
-  openBridges,
+  openBridged,
   removeNames,
+  web,
 } from "../../support/netavark/names.ts";
 import { netavark } from "../../support/netavark/netavark.ts";
 import { spoilings } from "../../support/state-spoilings.ts";
 
 const OUTSIDE = "/run/outside";
-const web = names("web1", "10.55.0.7", ["web"]);
 
 const outside = (machine: Machine) =>
   machine.sh(`cd ${OUTSIDE}; find . -printf '%p %y %U %m %s\\n' | sort; find . -type f -exec cat {} +`);
@@ -24,8 +24,7 @@ const spoil = (machine: Machine, path: string, script: string) =>
   machine.sh(`P=${path} D=${OUTSIDE}; mkdir -p "$D"; ${script}`);
 
 test("the file of a network, and the lock of aardvark-dns's files", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   for (const path of [`${DIRECTORY}/n1`, `${ND}/aardvark.lock`]) {
     for (const [what, script] of Object.entries(spoilings)) {
       expect(await addNames(machine, web)).toEqual([true]);
@@ -48,8 +47,7 @@ test("the file of a network, and the lock of aardvark-dns's files", async () => 
 });
 
 test("the file with the number of aardvark-dns's process", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   for (const [what, script] of Object.entries(spoilings)) {
     expect(await addNames(machine, web)).toEqual([true]);
     await spoil(machine, `${DIRECTORY}/aardvark.pid`, script);

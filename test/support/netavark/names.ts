@@ -2,7 +2,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { resolve } from "node:path";
 import type { NamesSpec } from "../../../src/resources/netavark/aardvark-names/spec.ts";
-import type { Machine, RunOptions } from "../machine.ts";
+import { type Machine, openMachine, type RunOptions } from "../machine.ts";
 import { untilTrue } from "../until-true.ts";
 import { HELPERS } from "./netavark.ts";
 
@@ -41,6 +41,18 @@ export function names(
     }],
     ...spec,
   };
+}
+
+/** Two containers. */
+export const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
+
+/** The files below podman's directory when the last name is gone. */
+export const LOCK = { "aardvark.lock": "" };
+
+export async function openBridged(networks = 1): Promise<Machine> {
+  const machine = await openMachine();
+  await openBridges(machine, networks);
+  return machine;
 }
 
 /** A bridge for each network, with its gateway; the first is 10.55.0.1. */

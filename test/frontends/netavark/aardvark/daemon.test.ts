@@ -9,17 +9,19 @@ import {
   DIRECTORY,
   doNames,
   filesIn,
+  jug,
+  LOCK,
   lookUp,
   names,
+  openBridged,
   openBridges,
   pidFile,
   removeNames,
   untilKnown,
+  web,
 } from "../../../support/netavark/names.ts";
 
-const LOCK = { "aardvark.lock": "" };
 const FAILED = "error while applying dns entries: aardvark-dns ";
-const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
 
 /**
  * Traces the process, which then stops when it begins to end, until the tracer ends as well (ptrace(2)). A process without
@@ -42,8 +44,7 @@ async function writeProgram(machine: Machine, script: string): Promise<string> {
 }
 
 test("when it cannot start, its reason is told and nothing is left", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const reasons: [script: string, error: string][] = [
     ["echo ' no water ' >&2; exit 3", "failed to start: no water"],
     ["exit 3", "exited unexpectedly without error message"],
@@ -67,8 +68,7 @@ test("when it cannot start, its reason is told and nothing is left", async () =>
 });
 
 test("a container that cannot be served leaves the others their names", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   await machine.sh(`kill -KILL ${pidFile(machine)}`);
   const binary = await writeProgram(machine, "echo cannot bind >&2; exit 1"),
@@ -83,8 +83,7 @@ test("a container that cannot be served leaves the others their names", async ()
 });
 
 test("it was killed: the next container starts it again, and the last finds nothing to end", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   await machine.sh(`kill -KILL ${pidFile(machine)}`);
   expect(await addNames(machine, jug)).toEqual([true]);
@@ -95,8 +94,7 @@ test("it was killed: the next container starts it again, and the last finds noth
 });
 
 test("it was killed, but has not ended yet: the next container waits for that", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   const number = pidFile(machine), tracer = machine.start([process.execPath, "-e", TRACER, number]);
   await tracer.stdout.getReader().read();
@@ -109,8 +107,7 @@ test("it was killed, but has not ended yet: the next container waits for that", 
 });
 
 test("a program of another name, which the kernel cuts, is found again without the file of its number", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const binary = "/run/names-of-containers", [one, two] = [{ ...web, binary }, { ...jug, binary }];
   await machine.sh(`cp ${AARDVARK} ${binary}`);
   expect(await addNames(machine, one)).toEqual([true]);
@@ -125,8 +122,7 @@ test("a program of another name, which the kernel cuts, is found again without t
 });
 
 test("a torn or lying file of its number does not start a second", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   const [daemon] = await daemons(machine), number = pidFile(machine);
   for (const torn of [number.slice(0, 1), "", "x", `${number}0`, "-1", "1", undefined]) {
@@ -161,8 +157,7 @@ test("one of another machine, with the same path, is not touched", async () => {
 });
 
 test("one that does not end, or never gets ready, is ended", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   const [stopped] = await daemons(machine);
   await machine.sh(`kill -STOP ${stopped}`);
@@ -182,8 +177,7 @@ test("one that does not end, or never gets ready, is ended", async () => {
 });
 
 test("it runs in a namespace that is not the host's any more", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const before = await machine.container("before");
   await machine.sh(
     "ip link set lo up; ip link add br0 type bridge; ip addr add 10.55.0.1/24 dev br0; ip link set br0 up",
@@ -204,8 +198,7 @@ test("it runs in a namespace that is not the host's any more", async () => {
 });
 
 test("where systemd runs, it starts in a scope of its own", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await machine.sh(
     "mkdir -p /run/systemd/system /run/bin; cat >/run/bin/systemd-run; chmod +x /run/bin/systemd-run",
     {

@@ -1,29 +1,27 @@
 /** The files of aardvark-dns: torn files, a full disk, killed writers, and many writers at once. */
 import { expect, test } from "bun:test";
 import { isAsleep } from "../../../support/asleep.ts";
-import { openMachine } from "../../../support/machine.ts";
 import {
   addNames,
   daemons,
   DIRECTORY,
   doNames,
   filesIn,
+  jug,
+  LOCK,
   lookUp,
   names,
   ND,
-  openBridges,
+  openBridged,
   removeNames,
   untilKnown,
+  web,
 } from "../../../support/netavark/names.ts";
 import { untilTrue } from "../../../support/until-true.ts";
 import { random } from "../../../support/random.ts";
 
-const LOCK = { "aardvark.lock": "" };
-const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
-
 test("lines and heads that a crash left half written do not take the others' names", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await addNames(machine, web);
   await machine.sh(`printf 'web3 10.55' >>${DIRECTORY}/n1; printf x >${ND}/aardvark.new`);
   expect(await addNames(machine, jug)).toEqual([true]);
@@ -43,8 +41,7 @@ test("lines and heads that a crash left half written do not take the others' nam
 });
 
 test("a full disk: nothing new, nothing lost, and everything can go", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await machine.sh(`mount -t tmpfs -o size=64k tmpfs ${ND}`);
   const long = (id: string) => names(id, "10.55.0.9", Array.from({ length: 900 }, (_, index) => `${id}-${index}`));
   const [one, two, three] = ["one", "two", "three"].map(long);
@@ -65,8 +62,7 @@ test("a full disk: nothing new, nothing lost, and everything can go", async () =
 });
 
 test("killed at any moment, whoever comes next has names, and nothing stays", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   for (let round = 0; round < 16; round++) {
     for (const verb of ["add", "remove"] as const) {
       const adding = doNames(machine, [{ verb, spec: web }], { killedAfterMs: 20 + random() * 60 });
@@ -83,8 +79,7 @@ test("killed at any moment, whoever comes next has names, and nothing stays", as
 });
 
 test("many at once: one aardvark-dns, with everybody's names, and none in the end", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine, 2);
+  await using machine = await openBridged(2);
   const all = Array.from({ length: 16 }, (_, index) => {
     const net = index % 2;
     const network = { name: `n${net}`, gateways: [`10.5${5 + net}.0.1`] };
@@ -103,8 +98,7 @@ test("many at once: one aardvark-dns, with everybody's names, and none in the en
 });
 
 test("coming and going at once: whoever is there has names", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const life = async (index: number) => {
     const spec = names(`web${index}`, `10.55.0.${10 + index}`, [`cup${index}`]);
     for (let round = 0; round < 6; round++) {
@@ -124,8 +118,7 @@ test("coming and going at once: whoever is there has names", async () => {
 
 // netavark makes it so with the umasks 022 and 002.
 test.each(["644", "664"])("netavark's own lock is respected, with mode %s", async (mode) => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await machine.sh(`install -m ${mode} /dev/null ${ND}/aardvark.lock`);
   const holder = machine.start(["flock", `${ND}/aardvark.lock`, "sh", "-c", "echo held; cat"]);
   await holder.stdout.getReader().read();

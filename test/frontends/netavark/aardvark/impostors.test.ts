@@ -1,23 +1,21 @@
 /** Which process is taken for aardvark-dns, with impostors and with a wrong process id in its file. */
 import { expect, test } from "bun:test";
-import { openMachine } from "../../../support/machine.ts";
 import {
   AARDVARK,
   addNames,
   DIRECTORY,
   doNames,
   filesIn,
+  jug,
+  LOCK,
   lookUp,
-  names,
   ND,
-  openBridges,
+  openBridged,
   pidFile,
   removeNames,
   untilKnown,
+  web,
 } from "../../../support/netavark/names.ts";
-
-const LOCK = { "aardvark.lock": "" };
-const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
 
 /**
  * Prints its process id, and again for each SIGHUP. `read` of bash goes on after that; the id is the one in everybody's
@@ -63,8 +61,7 @@ const impostors: [what: string, command: string][] = [
 test.each(impostors)(
   "one that only looks like it is not told, nor ended: other than ours is %s",
   async (_, command) => {
-    await using machine = await openMachine();
-    await openBridges(machine);
+    await using machine = await openBridged();
     const impostor = machine.start(["sh", "-c", `cp /bin/bash /run/aardvark-dns; ${command}`]);
     const said = impostor.stdout.getReader();
     const number = new TextDecoder().decode((await said.read()).value).trim();
@@ -90,8 +87,7 @@ test.each(impostors)(
 );
 
 test("what always starts another in its place does not keep the lock", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   // It is not ready for SIGHUP, so it cannot be signalled.
   const again = `echo ready; while :; do /run/aardvark-dns -c 'read -r _' -- ${CONFIG}; done`;
   await machine.sh("cp /bin/bash /run/aardvark-dns");
@@ -134,8 +130,7 @@ const lingering: [what: string, command: string, longWaits: number][] = [
 ];
 
 test.each(lingering)("those %s do not keep the lock, however many", async (_, command, longWaits) => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   // A file that is no terminal and never ends is their input.
   await machine.sh("cp /bin/bash /run/aardvark-dns; mkfifo /run/endless");
   const isReady = longWaits === 0
@@ -169,8 +164,7 @@ const meetings: [what: string, change: string, caller: { binary?: string; throug
 ];
 
 test.each(meetings)("a caller %s tells the one that runs", async (_, change, { through = [], binary }) => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   await machine.sh(`mkdir /run/own; cp ${AARDVARK} /run/own/aardvark-dns`);
   const own = "/run/own/aardvark-dns";
   // A daemon that has come with other mounts is told by those with ours, and the other way round.

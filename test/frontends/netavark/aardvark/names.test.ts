@@ -1,6 +1,5 @@
 /** Debian's aardvark-dns serves the names of containers that come and go, and ends with the last. */
 import { expect, test } from "bun:test";
-import { openMachine } from "../../../support/machine.ts";
 import {
   AARDVARK,
   addNames,
@@ -8,10 +7,11 @@ import {
   DIRECTORY,
   doNames,
   filesIn,
+  LOCK,
   lookUp,
   names,
   ND,
-  openBridges,
+  openBridged,
   pidFile,
   removeNames,
   untilKnown,
@@ -19,11 +19,8 @@ import {
 import { netavark } from "../../../support/netavark/netavark.ts";
 import { untilTrue } from "../../../support/until-true.ts";
 
-const LOCK = { "aardvark.lock": "" };
-
 test("names of containers, until the last is gone", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const web = names("web1", "10.55.0.7", ["web", "www"]), other = names("web11", "10.55.0.8", ["jug", "www"]);
   expect(await addNames(machine, web)).toEqual([true]);
   // It listens when the call returns.
@@ -48,8 +45,7 @@ test("names of containers, until the last is gone", async () => {
 });
 
 test("nothing to remove is success, and names that are there already are replaced", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const web = names("web1", "10.55.0.7", ["web"]);
   expect(await removeNames(machine, web)).toEqual(["removed"]);
   expect(await filesIn(machine)).toEqual({});
@@ -65,8 +61,7 @@ test("nothing to remove is success, and names that are there already are replace
 });
 
 test("a container without a network, without aardvark-dns or with an id that no file can hold has no names", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const without = [
     names("web1", "10.55.0.7", ["web"], { networks: [] }),
     names("web1", "10.55.0.7", ["web"], { binary: "" }),
@@ -79,8 +74,7 @@ test("a container without a network, without aardvark-dns or with an id that no 
 });
 
 test("names that the files cannot hold are left out, and said", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const spec = names("web1", "10.55.0.7", ["two words", "a,b", "end\nline", "", "bell\u0007", "web"]);
   const { outcomes, stderr } = await doNames(machine, [{ verb: "add", spec }], {
     env: { RUST_LOG: "netavark=warn" },
@@ -101,8 +95,7 @@ test("names that the files cannot hold are left out, and said", async () => {
 });
 
 test("names of networks that are no names of files are refused", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   for (const name of ["../n1", "aardvark.pid", "", ".", "a b", "a%int", "a/b"]) {
     expect(await addNames(machine, names("web1", "10.55.0.7", ["web"], { network: { name } }))).toEqual([
       `error while applying dns entries: network name ${
@@ -114,8 +107,7 @@ test("names of networks that are no names of files are refused", async () => {
 });
 
 test("two networks, one of them internal, with both families and servers", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine, 2);
+  await using machine = await openBridged(2);
   await machine.sh("ip addr add fd55::1/64 dev br0 nodad");
   const spec = names("web1", "10.55.0.7", ["web"], { servers: ["192.0.2.1", "fd99::1"] });
   const [first] = spec.networks;
@@ -146,8 +138,7 @@ test("two networks, one of them internal, with both families and servers", async
 });
 
 test("servers that are aardvark-dns itself are refused", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine, 2);
+  await using machine = await openBridged(2);
   const spec = names("web1", "10.55.0.7", ["web"]), [first] = spec.networks;
   const second = { ...first!, name: "n2", gateways: ["10.56.0.1"] }, networks = [first!, second];
   const end = "; using it would cause aardvark-dns to forward queries to itself.";
@@ -165,8 +156,7 @@ test("servers that are aardvark-dns itself are refused", async () => {
 });
 
 test("a network's servers are asked, and not any more when they are cleared", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const container = await machine.container("c1");
   await machine.sh(`
     ip link add v0 master br0 up type veth peer name eth0 netns c1
@@ -215,8 +205,7 @@ test("a network's servers are asked, and not any more when they are cleared", as
 });
 
 test("update starts aardvark-dns again where it has died", async () => {
-  await using machine = await openMachine();
-  await openBridges(machine);
+  await using machine = await openBridged();
   const spec = names("web1", "10.55.0.7", ["web"]);
   await addNames(machine, spec);
   await machine.sh(`kill -KILL ${pidFile(machine)}`);
