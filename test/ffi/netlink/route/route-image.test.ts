@@ -6,11 +6,10 @@ import {
   delRouteImage,
   imageOf,
   listRouteImages,
-  readImage,
   routesOfLink,
 } from "../../../../src/ffi/netlink/route/route-image.ts";
 import { RTM_NEWROUTE } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
-import { formatPrefix, parseAddress, parsePrefix } from "../../../../src/net/address.ts";
+import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
 import { answering, type Body, bodyOf, refusing, sentAs, socketTo } from "../fake-kernel.ts";
 
 const HEADER = 12; // struct rtmsg
@@ -92,13 +91,6 @@ test("of a link are the unicast routes of the table that leave by it alone, thos
     routesOfLink(all, link, table).map(({ route }) => formatPrefix(route.dst));
   expect(names(7, 254)).toEqual(["10.1.2.0/24", "10.1.8.0/24", "10.1.1.0/24", "10.1.6.0/24"]);
   expect(names(7, 255)).toEqual(["10.1.4.0/24"]);
-});
-
-test("the image of a new route is one of a person's, without a table", () => {
-  const dst = parsePrefix("10.0.0.0/8")!;
-  const bytes = imageOf({ dst, oif: 7, gateway: parseAddress("10.1.0.1"), table: 9 });
-  expect(imageOf({ dst, oif: 7, scope: 253 }).toHex()).toStartWith("02080000" + "0003fd01");
-  expect(readImage(bytes, 1000)).toMatchObject({ dst, oif: 7, gateway: parseAddress("10.1.0.1"), table: 1000 });
 });
 
 test("an image is added behind others to the destination, or deleted, in the table that is named", () => {

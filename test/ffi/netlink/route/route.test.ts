@@ -35,32 +35,6 @@ const to = (dst: string, more: Partial<KernelRoute> = {}): KernelRoute => ({
 
 const sent = (work: Parameters<typeof sentBy>[0]) => sentBy(work, HEADER);
 
-test("a route is added with what is said of it", () => {
-  const route = to("10.0.0.0/8", {
-    gateway: parseAddress("10.1.0.1"),
-    preferredSource: parseAddress("10.1.0.2"),
-    priority: 100,
-    table: 1000,
-    scope: 253,
-    type: 6,
-    protocol: 4,
-    mtu: 1400,
-    advmss: 1360,
-  });
-  expect(sent((socket) => addRoute(socket, route, { alone: true }))).toEqual([
-    "type 24, flags 0x605", // exclusively, too
-    "02080000 0004fd06 00000000",
-    "1: 0a000000",
-    "7: 0a010002",
-    "5: 0a010001",
-    "15: e8030000",
-    "6: 64000000",
-    "4: 07000000",
-    "8.2: 78050000",
-    "8.8: 50050000",
-  ]);
-});
-
 test("what is not said is not sent, but for the main table, as a person would add it", () => {
   const byDefault = to("0.0.0.0/0", { oif: 0, mtu: 1400 });
   expect(sent((socket) => addRoute(socket, byDefault))).toEqual([
