@@ -143,7 +143,7 @@ async function runTests(files: readonly string[], { cwd, report, flags, env }: R
   return { ...found, cases: existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [] };
 }
 
-/** Of those that began: the name of each stands above what it printed. */
+/** What each file printed, of the files that began: the name of each stands above it. */
 function outputsByFile(output: string, files: readonly string[]): string[] {
   const lines = output.split("\n");
   const starts = files.map((file) => lines.indexOf(`${file}:`)).filter((start) => start >= 0);
