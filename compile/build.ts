@@ -85,10 +85,6 @@ function bun(words: string[], cwd: string, home: string): void {
 /** The imports of each module, without those loaded later; paths from the root. */
 type Imports = Map<string, string[]>;
 
-/** What plugins that engines call never load. */
-const BESIDE_PLUGINS =
-  /^src\/(frontends\/(cli|hook|podman|netavark|answers)|runtime|interop\/podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
-
 /** Modules of which most calls of plugins load one or more: ADD and DEL, on a host with nf_tables. */
 const OFTEN = [
   "src/engine/verbs/del.ts",
@@ -142,25 +138,18 @@ function flattened(temporary: string, architecture: Architecture): string {
     temporary,
   );
   const imports = readImports(metafile);
-  const program = (mayLoad: Target["mayLoad"], often: readonly string[][], ...roots: string[]): Target => ({
+  const program = (often: readonly string[][], ...roots: string[]): Target => ({
     eager: loadingOrder([...roots, "src/main.ts"], imports),
     often: often.map((paths) => new Set(loadingOrder(paths, imports))),
-    mayLoad,
   });
   const targets = [
     {
       names: pluginNames,
-      ...program(
-        (path) => !BESIDE_PLUGINS.test(path),
-        [OFTEN, OFTEN_WITH_RULES],
-        "src/engine/exec-plugin.ts",
-        "src/engine/verbs/add.ts",
-      ),
+      ...program([OFTEN, OFTEN_WITH_RULES], "src/engine/exec-plugin.ts", "src/engine/verbs/add.ts"),
     },
     {
       names: ["netavark"],
       ...program(
-        () => true,
         [OFTEN_BY_NETAVARK],
         "src/frontends/netavark/program/command-line.ts",
         "src/frontends/netavark/program/setup-teardown.ts",
@@ -169,7 +158,7 @@ function flattened(temporary: string, architecture: Architecture): string {
         "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",
       ),
     },
-    program(() => true, [OFTEN_BY_RUNTIME], "src/frontends/cli/command-line.ts"),
+    program([OFTEN_BY_RUNTIME], "src/frontends/cli/command-line.ts"),
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;

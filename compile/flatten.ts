@@ -20,8 +20,6 @@ export interface Target {
   eager: readonly string[];
   /** What it loads more or less often, the most often first, each module with what it imports. */
   often: readonly ReadonlySet<string>[];
-  /** Whether it can come to load the module at all. */
-  mayLoad(path: string): boolean;
 }
 
 /** The text of a program that runs the target of the name it is called by. */
@@ -58,9 +56,8 @@ class Program {
   /** The names that modules share, by the level whose function declares them. */
   readonly #shared: readonly string[][];
 
-  constructor(bundle: string, all: readonly Module[], { eager, often, mayLoad }: Target) {
+  constructor(bundle: string, modules: readonly Module[], { eager, often }: Target) {
     this.#bundle = bundle;
-    const modules = all.filter(({ path }) => mayLoad(path));
     const byPath = new Map(modules.map((module) => [module.path, module]));
     // Modules of constants and types only leave no trace in the bundle.
     const straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
@@ -218,7 +215,7 @@ class Program {
     const isBare = this.#bundle[sequence.start - 1] !== "(" || this.#bundle[sequence.end] !== ")";
     const start = isBare ? sequence.start : sequence.start - 1, end = isBare ? sequence.end : sequence.end + 1;
     const member = parent?.type === "MemberExpression" && parent.object === sequence ? parent : undefined;
-    if (module === undefined) return { start, end: member?.end ?? end, text: "undefined" };
+    if (module === undefined) throw unknown(within, sequence);
     const local = member?.property.type === "Identifier" ? module.exported.get(member.property.name) : undefined;
     if (member !== undefined && local === undefined) throw unknown(within, member);
     if (local !== undefined && this.#isStraight(module)) return { start, end: member!.end, text: `(0, ${local})` };
