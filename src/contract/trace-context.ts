@@ -21,7 +21,6 @@ interface Context {
 /** In version 00: sampled, and a trace id that is random. Others must be zero in what we pass on. */
 const KNOWN_FLAGS = 0x03;
 const LENGTH = 55;
-const FORM = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** A new span: within `outer` or, without one, within the caller's. Undefined when the caller has none. */
 export function spanWithin(outer: TraceSpan | undefined): TraceSpan | undefined {
@@ -40,7 +39,9 @@ export function traceparentOf({ traceId, spanId }: TraceSpan): string {
 function callersContext(): Context | undefined {
   const text = variable("TRACEPARENT") ?? "";
   if (text.length > LENGTH && (text.startsWith("00") || text[LENGTH] !== "-")) return undefined;
-  const [, traceId, spanId, flags] = FORM.exec(text.slice(0, LENGTH)) ?? [];
+  // Made here, because every call loads this module: docs/decisions/0005-first-use.md.
+  const form = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+  const [, traceId, spanId, flags] = form.exec(text.slice(0, LENGTH)) ?? [];
   return traceId === undefined ? undefined : { traceId, spanId: spanId!, flags: parseInt(flags!, 16) };
 }
 

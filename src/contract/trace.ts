@@ -17,7 +17,7 @@ import { openStateFile } from "../process/state-file.ts";
 import { warn } from "../process/warn.ts";
 import type { AnyKind } from "./resource.ts";
 import type { Owner } from "./owner.ts";
-import type { TraceSpan } from "./trace-context.ts";
+import { spanWithin, traceparentOf, type TraceSpan } from "./trace-context.ts";
 
 /** The verb that a line of the trace belongs to. */
 export interface Scene extends Owner {
@@ -26,9 +26,6 @@ export interface Scene extends Owner {
 }
 
 type Facts = Readonly<Record<string, unknown>>;
-
-// Loaded only for a trace.
-const context = () => require("./trace-context.ts") as typeof import("./trace-context.ts");
 
 const OFF = -1;
 let sink: number | undefined;
@@ -68,7 +65,7 @@ export function inCommand<T>(command: string, work: () => T): T {
 
 function inSpan<T>(facts: Facts, work: () => T): T {
   const outer = span;
-  span = isTracing() ? context().spanWithin(outer) : undefined;
+  span = isTracing() ? spanWithin(outer) : undefined;
   try {
     return timed(facts, work);
   } finally {
@@ -78,7 +75,7 @@ function inSpan<T>(facts: Facts, work: () => T): T {
 
 /** For the environment of a plugin or driver that is another program: the open span is its parent. */
 export function spanForChild(): Readonly<Record<string, string>> {
-  return span === undefined ? {} : { TRACEPARENT: context().traceparentOf(span) };
+  return span === undefined ? {} : { TRACEPARENT: traceparentOf(span) };
 }
 
 /** Runs one operation on a resource. */

@@ -11,6 +11,7 @@ import { withOwnPatience } from "../process/patience.ts";
 import { warn } from "../process/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type DecodedCall, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
+import { explained } from "./earlier-link.ts";
 import { answerOf } from "./ledger/confirmation.ts";
 import { type OpenLedger, openLedger } from "./ledger/open-ledger.ts";
 import { StoryOrder } from "./story-order.ts";
@@ -105,7 +106,6 @@ class Making {
     try {
       kind.requireRoom?.(spec, this.call.host);
     } catch (error) {
-      const { explained } = require("./earlier-link.ts") as typeof import("./earlier-link.ts");
       throw explained(error, kind, this.call.invocation.ifName, this.call.prevResult);
     }
   }

@@ -12,6 +12,7 @@ import { VALID_ATTACHMENTS, validAttachmentsIn } from "../cni/valid-attachments.
 import { compareVersions, configVersion } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { inScene, isTracing } from "../contract/trace.ts";
+import { isFiltered, missingPrivileges, NEEDED_TO_ENTER } from "../ffi/capabilities.ts";
 import { EACCES, ENOSYS, EPERM, EROFS, isErrno, SyscallError } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
 import { ENTERING, isNetnsGone } from "../ffi/netns.ts";
@@ -23,6 +24,8 @@ import { findPlugin } from "./delegation/find-plugin.ts";
 import { type Opened, type OpenHost, openHost, SameNetnsError } from "./open-host.ts";
 import type { Session, SessionOptions } from "./session.ts";
 import { acceptedDocument, type VerbCall } from "./verb-call.ts";
+import { runAdd } from "./verbs/add.ts";
+import { runStatus } from "./verbs/status.ts";
 
 // Loaded only for foreign plugins: our own run in process.
 const foreign = () => require("./delegation/foreign-plugin.ts") as typeof import("./delegation/foreign-plugin.ts");
@@ -116,7 +119,7 @@ function dispatch(call: VerbCall): Result | undefined {
   const { command } = call.invocation;
   switch (command) {
     case "ADD":
-      return (require("./verbs/add.ts") as typeof import("./verbs/add.ts")).runAdd(call);
+      return runAdd(call);
     case "DEL":
       return (require("./verbs/del.ts") as typeof import("./verbs/del.ts")).runDel(call);
     case "CHECK":
@@ -124,7 +127,7 @@ function dispatch(call: VerbCall): Result | undefined {
     case "GC":
       return (require("./verbs/gc.ts") as typeof import("./verbs/gc.ts")).runGc(call);
     case "STATUS":
-      return (require("./verbs/status.ts") as typeof import("./verbs/status.ts")).runStatus(call);
+      return runStatus(call);
     default:
       throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${command}`);
   }
@@ -207,9 +210,6 @@ function nextStepAfter(error: unknown): string {
   if (!isMissing && !isErrno(error, EPERM, EACCES) && !isNetlinkError(error, EPERM, EACCES)) {
     return error instanceof Error && error.cause !== undefined ? nextStepAfter(error.cause) : "";
   }
-  const { isFiltered, missingPrivileges, NEEDED_TO_ENTER } = require(
-    "../ffi/capabilities.ts",
-  ) as typeof import("../ffi/capabilities.ts");
   if (isMissing) return isFiltered() ? FILTERED : TOO_OLD;
   const reasons: string[] = [];
   if (isErrno(error, EPERM) && isFiltered()) reasons.push(FILTERED);

@@ -4,6 +4,7 @@ import { closeFile } from "../ffi/files.ts";
 import { areInterruptionsTaken, endsProgram, signalDescriptor, throwIfInterrupted } from "./interruption.ts";
 import { lastErrno, libc } from "../ffi/libc.ts";
 import { poll, POLLIN, POLLOUT } from "../ffi/poll.ts";
+import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { type Ending, hasSucceeded, openPidfd, openPipe, type Program, spawn, waitFor } from "../ffi/spawn.ts";
 
 export interface Finished {
@@ -128,7 +129,6 @@ function ended(pid: number, path: string): Error {
 
 /** The program may have left its group, which then has no process any more, or others. */
 function kill(pid: number, withGroup: boolean): void {
-  const { sendSignal, SIGKILL } = require("../ffi/signals.ts") as typeof import("../ffi/signals.ts");
   try {
     if (withGroup) sendSignal(-pid, SIGKILL);
   } catch (error) {
