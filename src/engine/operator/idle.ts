@@ -10,7 +10,7 @@ import { listLedgersOf } from "../ledger/ledger.ts";
 import { openSession } from "../run.ts";
 import { recordedInvocation } from "./known-attachment.ts";
 
-// Not part of the program for plugins.
+// It knows the rules of every program that maps ports, and few attachments have a port.
 const rivals = () =>
   require("../../resources/host-ports/rivals.ts") as typeof import("../../resources/host-ports/rivals.ts");
 

@@ -13,6 +13,8 @@ import { awaitChange } from "../../ffi/netlink/events.ts";
 import { RTNLGRP_IPV6_ROUTE } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatPrefix, overlap, parsePrefix, type Prefix } from "../../net/address.ts";
 import { parseMac } from "../../net/mac.ts";
+import { whyNoV6 } from "./shared/disabled-v6.ts";
+import { mendWay, wayDifference } from "./shared/way-to-container.ts";
 import type { Host } from "../../contract/host.ts";
 
 interface BridgeGatewaySpec {
@@ -88,7 +90,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
   },
   repair(spec, host) {
     bridgeGatewayKind.apply(spec, host);
-    ways().mendWay(spec, host);
+    mendWay(spec, host);
   },
   remove: () => {},
   verify({ ifName, address }, host) {
@@ -101,7 +103,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     }
     return [];
   },
-  inTheWay: (spec, host) => ways().wayDifference(spec, host),
+  inTheWay: (spec, host) => wayDifference(spec, host),
   describe: ({ ifName, address }) => `gateway address ${address} on ${ifName}`,
 };
 
@@ -112,9 +114,6 @@ function requireV6(ifName: string): void {
   if (why !== undefined) throw new CniError(INTERNAL, `failed to set bridge addr: ${why}`);
 }
 
-// For those who look at what was made.
-const ways = () => require("./shared/way-to-container.ts") as typeof import("./shared/way-to-container.ts");
-
 /** Only ends the wait on a host that is very busy; nothing is wrong then. */
 const PATIENCE_MS = 1000;
 
@@ -124,8 +123,4 @@ const PATIENCE_MS = 1000;
  */
 function awaitUse({ bytes }: Prefix, { route }: Host): void {
   awaitChange(RTNLGRP_IPV6_ROUTE, PATIENCE_MS, () => linkTo(route, bytes) === "lo");
-}
-
-function whyNoV6(link: string): string | undefined {
-  return (require("./shared/disabled-v6.ts") as typeof import("./shared/disabled-v6.ts")).whyNoV6(link);
 }

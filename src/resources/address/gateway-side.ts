@@ -14,6 +14,8 @@ import { RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
 import { accepted, redirectsNow, refuse } from "../link/shared/refusals.ts";
+import { whyNoV6 } from "./shared/disabled-v6.ts";
+import { differenceOfWay } from "./shared/way-to-container.ts";
 
 interface GatewaySideSpec {
   ifName: string;
@@ -64,9 +66,6 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
     return differences;
   },
   inTheWay(spec, host) {
-    const { differenceOfWay } = require(
-      "./shared/way-to-container.ts",
-    ) as typeof import("./shared/way-to-container.ts");
     const link = getLink(host.route, spec.ifName);
     return link === undefined ? [] : spec.addresses.flatMap(({ address }) => {
       const route = routeTo(address, link.index);
@@ -95,8 +94,4 @@ function singleAddress(bytes: Uint8Array): Prefix {
 
 function routeTo(address: string, oif: number): KernelRoute {
   return { dst: singleAddress(parsePrefix(address)!.bytes), oif, scope: RT_SCOPE_HOST };
-}
-
-function whyNoV6(link: string): string | undefined {
-  return (require("./shared/disabled-v6.ts") as typeof import("./shared/disabled-v6.ts")).whyNoV6(link);
 }

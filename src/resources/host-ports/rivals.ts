@@ -21,6 +21,9 @@ import { netfilterOf } from "../packets/shared/netfilter-socket.ts";
 import { isOfContainer, ownerInComment } from "../packets/shared/owner-comment.ts";
 import type { CommentedHolder, PortHolder } from "./holders.ts";
 import { holdersInNetavarksTable } from "./in-netavarks-table.ts";
+import { unreachedLines } from "./unreached.ts";
+
+export { hostListeners } from "./listeners.ts";
 
 /** One line for each port that has no effect. */
 export interface IdlePorts {
@@ -35,15 +38,9 @@ const priorities: Record<PortWay, number> = { iptables: -100, netavark: -100, nf
 /** In the order in which the kernel asks their tables. */
 const ways = ["iptables", "netavark", "nftables"] as const;
 
-/** Programs of the host that listen where a container asks for a port: one line for each. Few ask. */
-export function hostListeners(claims: readonly PortClaim[]): string[] {
-  return (require("./listeners.ts") as typeof import("./listeners.ts")).hostListeners(claims);
-}
-
-/** Ports that nobody reaches the container by: one line for each run. Few have any. */
+/** Ports that nobody reaches the container by: one line for each run. */
 export function unreachedPorts({ unreached }: PortClaimant, mayHaveMore = false): string[] {
-  if (unreached === undefined) return [];
-  return (require("./unreached.ts") as typeof import("./unreached.ts")).unreachedLines(unreached, mayHaveMore);
+  return unreached === undefined ? [] : unreachedLines(unreached, mayHaveMore);
 }
 
 /** One line for each port that others have, too: who gets the connections. A port that is lost is lost to one only. */

@@ -5,6 +5,7 @@
 import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { getLink } from "../../ffi/netlink/route/link.ts";
+import { linkTo } from "../../ffi/netlink/route/route-lookup.ts";
 import { readSysctl, sysctlName, writeSysctl } from "../../ffi/sysctl.ts";
 import { MADE } from "../link/shared/host-link.ts";
 
@@ -36,9 +37,6 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
   verify: ({ family }) => readSysctl(keys[family]) === "1" ? [] : [`${sysctlName(keys[family])} is not 1`],
   inTheWay(spec, { route }) {
     if (spec.family === 6 || readSysctl(keys[spec.family]) !== "1") return [];
-    const { linkTo } = require(
-      "../../ffi/netlink/route/route-lookup.ts",
-    ) as typeof import("../../ffi/netlink/route/route-lookup.ts");
     const lines: string[] = [];
     for (const ifName of new Set([spec.ifName, linkTo(route, NOBODY)])) {
       if (ifName === undefined) continue;

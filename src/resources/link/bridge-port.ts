@@ -14,6 +14,7 @@ import {
 } from "../../ffi/netlink/route/bridge.ts";
 import { getLink, type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
+import { sayingWhatIsLacking } from "./shared/vlan-filtering.ts";
 
 interface BridgePortSpec {
   ifName: string;
@@ -41,9 +42,6 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
     const learning = learningWith(mac);
     if (hairpin || isolated || mac !== undefined) setBridgePort(host.route, port, { hairpin, isolated, learning });
     if (vlans !== undefined) {
-      const { sayingWhatIsLacking } = require(
-        "./shared/vlan-filtering.ts",
-      ) as typeof import("./shared/vlan-filtering.ts");
       sayingWhatIsLacking(() => {
         if (!keepDefaultVlan) delPortVlans(host.route, port, listPortVlans(host.route, port));
         addVlans(vlans, port, host);

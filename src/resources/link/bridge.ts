@@ -33,6 +33,7 @@ import { aliasFor, isVlanGateway, keepAddress, MADE, whyOthers } from "./shared/
 import { requireUsableMtu } from "./shared/usable.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { NO_VLAN_FILTERING } from "./shared/vlan-filtering.ts";
 
 interface BridgeSpec {
   name: string;
@@ -57,8 +58,6 @@ interface MadeBridge {
   restoreHost?: () => void;
 }
 
-const vlanFiltering = () => require("./shared/vlan-filtering.ts") as typeof import("./shared/vlan-filtering.ts");
-
 /** Returns false when a concurrent ADD created it first. */
 function create(spec: BridgeSpec, host: Host): boolean {
   try {
@@ -72,7 +71,7 @@ function create(spec: BridgeSpec, host: Host): boolean {
     if (isNetlinkError(error, EEXIST)) return false;
     undoUnlessRefused(error, () => removeUnused(spec, host));
     const reason = `could not add "${spec.name}": ${(error as Error).message}`;
-    const details = spec.vlanFiltering && isNetlinkError(error, EOPNOTSUPP) ? vlanFiltering().NO_VLAN_FILTERING : "";
+    const details = spec.vlanFiltering && isNetlinkError(error, EOPNOTSUPP) ? NO_VLAN_FILTERING : "";
     throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, details, { cause: error });
   }
 }

@@ -39,6 +39,7 @@ import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts"
 import { parseMac } from "../../net/mac.ts";
 import type { Master } from "./shared/master-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { removeHidden } from "./shared/hidden-link.ts";
 import { freshHostName, linkRefused, nameTakenError, requireUsableMac, requireUsableMtu } from "./shared/usable.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
@@ -199,8 +200,6 @@ function hostMasterOf(master: Master | undefined): string | undefined {
 }
 
 function removeWhatIsHidden({ ifName, type, mac, master }: ContainerLinkSpec, index: number, host: Host): void {
-  // Few containers do that.
-  const { removeHidden } = require("./shared/hidden-link.ts") as typeof import("./shared/hidden-link.ts");
   const onHost = hostMasterOf(master), isOnly = (link: Link) => onHost !== undefined && isOnMastersOnly(type, link);
   removeHidden({ resource: KIND, ifName, kind: type.kind, index, mac, master: onHost, isOnly }, host);
 }

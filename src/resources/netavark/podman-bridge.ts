@@ -15,6 +15,8 @@ import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { readSysctl, sysctlName, tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { formatPrefix, isV6, parsePrefix } from "../../net/address.ts";
+import { whyNoV6 } from "../address/shared/disabled-v6.ts";
+import { mendWay, wayDifference } from "../address/shared/way-to-container.ts";
 import { forwardingKind } from "../kernel/forwarding.ts";
 import { keepAddress } from "../link/shared/host-link.ts";
 import { accepted, refuse } from "../link/shared/refusals.ts";
@@ -73,11 +75,11 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, Made> = {
     if (link === undefined) throw new Error("only a teardown and another setup of all its containers make it again");
     if (spec.isManaged) letHostForward(spec, host);
     use(link, spec, host);
-    for (const address of managedGateways(spec)) ways().mendWay({ ifName: spec.name, address }, host);
+    for (const address of managedGateways(spec)) mendWay({ ifName: spec.name, address }, host);
   },
   inTheWay: (spec, host) => [
     ...spec.isManaged && !spec.isInternal ? forwardingKind.inTheWay!({ family: 4, ifName: spec.name }, host) : [],
-    ...managedGateways(spec).flatMap((address) => ways().wayDifference({ ifName: spec.name, address }, host)),
+    ...managedGateways(spec).flatMap((address) => wayDifference({ ifName: spec.name, address }, host)),
   ],
   remove({ name, isManaged, isInternal }, host) {
     if (!isManaged) return;
@@ -167,10 +169,6 @@ function takeBack(given: GivenToBridge, { name }: PodmanBridgeSpec, host: Host):
   if (vlanFiltering) setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 0 }) });
 }
 
-// For those who look at what was made.
-const ways = () =>
-  require("../address/shared/way-to-container.ts") as typeof import("../address/shared/way-to-container.ts");
-
 function whyMissing(gateway: string, bridge: string): string {
   const why = isV6(gateway) ? whyNoV6(bridge) : undefined;
   return `address ${gateway} of bridge ${bridge} is missing${why === undefined ? "" : `: ${why}`}`;
@@ -252,10 +250,4 @@ function vrfIndex(name: string, host: Host): number {
   }
   if (link.kind !== "vrf") throw new Error(`vrf ${name} already exists but is a ${kindOf(link)} interface`);
   return link.index;
-}
-
-function whyNoV6(link: string): string | undefined {
-  return (require("../address/shared/disabled-v6.ts") as typeof import("../address/shared/disabled-v6.ts")).whyNoV6(
-    link,
-  );
 }

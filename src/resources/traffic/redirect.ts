@@ -25,6 +25,7 @@ import { tcHandle } from "../../ffi/netlink/tc/tc-object.ts";
 import { ETH_P_ALL, TC_H_FOR_INGRESS, TC_H_INGRESS } from "../../ffi/netlink/uapi/traffic-control.ts";
 import { findHostLink, type HostLink } from "../link/shared/host-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { isForLoopbackFilter } from "../packets/shared/loopback-filter.ts";
 
 type NamedLink = Pick<Link, "index" | "name">;
 
@@ -121,15 +122,10 @@ function takeQdisc(link: NamedLink, spec: RedirectSpec, host: Host): boolean {
   } catch (error) {
     undoUnlessRefused(error, () => redirectKind.remove(spec, host));
     if (!isNetlinkError(error, EEXIST)) throw error;
-    if (loopbackFilter().isForLoopbackFilter(host.route, link)) return false;
+    if (isForLoopbackFilter(host.route, link)) return false;
     const details = `${link.name} has an ingress qdisc already`;
     throw new CniError(INTERNAL, "create ingress qdisc: file exists", details, { cause: error });
   }
-}
-
-/** Few links have both. */
-function loopbackFilter() {
-  return require("../packets/shared/loopback-filter.ts") as typeof import("../packets/shared/loopback-filter.ts");
 }
 
 /** As the reference plugin's: tc(8) shows by which of the two the filter was added. */

@@ -17,6 +17,7 @@ import { carrier } from "../../../resources/link/carrier.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { hostEndUp } from "../../../resources/link/host-end-up.ts";
+import { requireVlanFiltering } from "../../../resources/link/shared/vlan-filtering.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/ipam.ts";
 import { macInArgs, macOr, readableMacInArgs } from "../../shared/requested-mac.ts";
@@ -41,12 +42,7 @@ export default definePlugin<BridgeConf>({
   add,
   status(conf, host, document) {
     requireBridgeName(conf.bridge, host);
-    if (portVlans(conf) !== undefined) {
-      const { requireVlanFiltering } = require(
-        "../../../resources/link/shared/vlan-filtering.ts",
-      ) as typeof import("../../../resources/link/shared/vlan-filtering.ts");
-      requireVlanFiltering(host);
-    }
+    if (portVlans(conf) !== undefined) requireVlanFiltering(host);
     if (isGateway(conf)) {
       const { requireV6Gateways } = require("../../shared/way-out.ts") as typeof import("../../shared/way-out.ts");
       requireV6Gateways(document, linkOf(conf));

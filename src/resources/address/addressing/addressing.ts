@@ -27,6 +27,7 @@ import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } f
 import type { Route } from "../../../cni/result.ts";
 import { vrfTable } from "../../routing/shared/routing-tables.ts";
 import { dropConnectedRoutes, pointToPointRoutes } from "./point-to-point.ts";
+import { refuseAddresses, refuseRoutes } from "./refused.ts";
 
 interface AddressingSpec {
   ifName: string;
@@ -85,7 +86,6 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, index, container.route);
   },
   judge(spec) {
-    const { refuseAddresses, refuseRoutes } = require("./refused.ts") as typeof import("./refused.ts");
     const { ifName } = spec, addresses = spec.addresses.map(({ address }) => prefixOf(address));
     refuseAddresses(ifName, addresses);
     refuseRoutes(ifName, kernelRoutes(spec, 0), addresses);

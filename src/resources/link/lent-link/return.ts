@@ -1,5 +1,6 @@
 /** How a lent device gets back to the host: moved by us, or returned by the kernel when the container's namespace ends. */
 import { CniError, TRY_AGAIN_LATER } from "../../../cni/error.ts";
+import { askForFeatures } from "../../../ffi/ethtool.ts";
 import type { Host } from "../../../contract/host.ts";
 import { closeFile, identify } from "../../../ffi/files.ts";
 import { awaitChange } from "../../../ffi/netlink/events.ts";
@@ -18,6 +19,7 @@ import { netnsIdIn } from "../../../ffi/netlink/route/netns-id.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { RTNLGRP_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { openOwnNetns } from "../../../ffi/netns.ts";
+import { someOtherNamespace } from "../../../ffi/other-namespaces.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
 import { warn } from "../../../process/warn.ts";
 import { parseMac } from "../../../net/mac.ts";
@@ -154,9 +156,6 @@ export function takeFromHiding(
   host: Host,
 ): boolean {
   if (isLentAgain(spec, device, host)) return false;
-  const { someOtherNamespace } = require(
-    "../../../ffi/other-namespaces.ts",
-  ) as typeof import("../../../ffi/other-namespaces.ts");
   return someOtherNamespace(container, ({ socket, home, holder, isContainers }) => {
     const link = lentAmong(listLinks(socket), spec, socket, home);
     // Elsewhere an index and an alias say nothing.
@@ -223,7 +222,6 @@ function resetOthers(link: Link, wanted: DeviceSettings, set: (change: LinkChang
 
 function resetFeatures(link: Link, { features }: Device): void {
   if (features === undefined) return;
-  const { askForFeatures } = require("../../../ffi/ethtool.ts") as typeof import("../../../ffi/ethtool.ts");
   tryToReset(link, "offloads", () => askForFeatures(link.name, features));
 }
 

@@ -12,6 +12,7 @@ import { addTap, type TapSettings } from "../../../ffi/tun.ts";
 import { parseMac } from "../../../net/mac.ts";
 import type { Host } from "../../../contract/host.ts";
 import { removeLinkAt } from "../../../ffi/netlink/route/remove-link.ts";
+import { removeHidden } from "../shared/hidden-link.ts";
 import { linkRefused, nameTakenError, requireUsableMac, requireUsableMtu } from "../shared/usable.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
 
@@ -66,8 +67,6 @@ export const tapKind: ResourceKind<TapSpec> = {
       : taps.find((link) => link.index === index);
     if (own !== undefined) removeLinkAt(route, own, { inside });
     else if (index !== undefined) {
-      // Few containers hide it.
-      const { removeHidden } = require("../shared/hidden-link.ts") as typeof import("../shared/hidden-link.ts");
       removeHidden({ resource: "tap", ifName, kind: LINK_KIND, index, mac, master: undefined }, host);
     }
   },

@@ -10,6 +10,7 @@ import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { RTNLGRP_IPV6_IFADDR } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, isSameBytes, isV6, parseAddress } from "../../../net/address.ts";
 import { addNames, hasNames, removeNames } from "./names.ts";
+import { awaitAnswers, whyUnanswered } from "./service.ts";
 import type { NamesSpec } from "./spec.ts";
 
 const DUPLICATE_WAIT_MS = 5000;
@@ -23,7 +24,7 @@ export const aardvarkNamesKind: ResourceKind<NamesSpec> = {
   },
   verify: (spec) => [
     ...hasNames(spec) ? [] : [`${textOf(spec)} are missing in ${spec.directory}`],
-    ...service().whyUnanswered(spec),
+    ...whyUnanswered(spec),
   ],
   remove(spec, _host, isRestated) {
     // Otherwise the names of the ledger have just been removed, and aardvark-dns has reloaded.
@@ -32,17 +33,12 @@ export const aardvarkNamesKind: ResourceKind<NamesSpec> = {
   repair(spec, { route }) {
     awaitGateways(spec, route);
     if (!addNames(spec)) throw new Error(`there is no program ${spec.binary}`);
-    service().awaitAnswers(spec);
+    awaitAnswers(spec);
   },
   describe: textOf,
 };
 
 export const aardvarkNames = resource(aardvarkNamesKind);
-
-/** For operators alone. */
-function service() {
-  return require("./service.ts") as typeof import("./service.ts");
-}
 
 /** The kernel looks for duplicates of an address of IPv6 before aardvark-dns can listen at it: an unmanaged bridge's, and others'. */
 function awaitGateways({ networks }: NamesSpec, route: NetlinkSocket): void {

@@ -12,6 +12,7 @@ import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../inter
 import { changeEveryTable, changeTable, readTable } from "../../../interop/iptables/host-tables.ts";
 import { isAmong, missingAmong, type PresentRule, type TableChange } from "../../../interop/iptables/table.ts";
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
@@ -100,9 +101,6 @@ function removeFrom(table: TableChange, spec: MasqueradeSpec, host: Host): void 
 /** On all links of the container; undefined where it cannot be looked into. */
 function addressesIn({ container }: Host): Prefix[] | undefined {
   if (container === undefined) return undefined;
-  const { listAddresses } = require(
-    "../../../ffi/netlink/route/address.ts",
-  ) as typeof import("../../../ffi/netlink/route/address.ts");
   return listAddresses(container.route, 0);
 }
 
