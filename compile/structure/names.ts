@@ -22,8 +22,6 @@ const permitted: Readonly<Record<string, string>> = {
   release: "services/dhcp services/dhcp",
   request: "services/dhcp services/dhcp",
   wrap: "services/dhcp services/dhcp",
-  // One function: rivals.ts loads its file when it is called.
-  hostListeners: "resources resources",
 };
 
 const EXPORTED = {
