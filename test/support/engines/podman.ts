@@ -108,6 +108,11 @@ END
     return await this.call(...onceIn(name, NETWORK, words));
   }
 
+  /** As soon as the command succeeds: aardvark-dns reads its names again after setup has returned, as with netavark. */
+  async onceNamesAnswer(name: string, ...words: string[]): Promise<string> {
+    return await this.once(name, "sh", "-c", 'until busybox "$@"; do busybox sleep 0.1; done', "sh", ...words);
+  }
+
   async onceIn(network: string, ...words: string[]): Promise<string> {
     return await this.call(...onceIn("once", network, words));
   }
