@@ -2,8 +2,8 @@
  * The contract of a plugin: one function, `add`, that tells the story of ADD in resources.
  *
  * The engine tells the same story for four purposes. For `make`, each `at.apply` makes the resource. For the others
- * nothing is made and the engine collects the list: `check` and `undo` take names and addresses from prevResult, for an
- * attachment without a ledger; `plan` takes the ones that ADD would choose now.
+ * nothing is made and the engine collects the list: `check` and `undo` take names and addresses from prevResult; `plan`
+ * takes the ones that ADD would choose now.
  */
 import type { Result } from "../cni/result.ts";
 import type { Resource, Retired, Retirement } from "./resource.ts";
@@ -112,7 +112,7 @@ export interface Caveat {
   isRefused?: true;
 }
 
-/** A plugin's configuration as it is written, since what one plugin decodes another may need more of. */
+/** A plugin's configuration before it is decoded: another plugin may need keys that this one drops. */
 export interface Written {
   type: string;
   document: Readonly<Record<string, unknown>>;
@@ -163,7 +163,7 @@ export interface PluginDefinition<Config extends PluginConfig> extends WholeNetw
   readonly checksWithoutPrevResult?: boolean;
   /**
    * Throws a CniError of code 50 or 51 when ADD could not work on this host now. The runtime passes no capabilities,
-   * CNI_ARGS or prevResult to STATUS, so their absence is no failure. The document has what other plugins decode.
+   * CNI_ARGS or prevResult to STATUS, so their absence is no failure. `document` also has the keys that other plugins decode.
    */
   status?(conf: Config, host: Host, document: Readonly<Record<string, unknown>>): void;
   /** The plugin that this one delegates to: the engine calls its GC and STATUS too. Not needed for IPAM plugins. */

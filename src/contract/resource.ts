@@ -95,15 +95,15 @@ interface BesideCalls<Spec> {
   /** Ports of the host that another container may have, too. */
   claimedPorts?(spec: Spec): PortClaimant;
   /**
-   * One line for each thing of others that keeps it from working, although it is as it was made. CHECK does not ask,
-   * because the reference plugins' succeeds. `repair` puts aside what it can.
+   * One line for each thing of others that keeps it from working, although it is as it was made. An engine's CHECK does
+   * not ask, because the reference plugins' succeeds; `patchbay check` and `plan` do. `repair` puts aside what it can.
    */
   inTheWay?(spec: Spec, host: Host): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
-  /** What of it other plugins of the plugin's name leave: users who go back to those plugins need to know. */
+  /** What others' plugins of the same name do not remove: told to users who go back to them. */
   readonly leftByOthers?: string;
   /** What they leave of it changes nothing for anybody, and goes with the boot. */
   readonly isHarmlessWhenLeft?: true;
@@ -114,7 +114,7 @@ export interface Retirement {
   readonly network: string;
   /** Nothing is changed, and the list is what would be removed. */
   readonly isDryRun: boolean;
-  /** Whether this lease may be released. Another one has been taken since the operator was asked. */
+  /** Whether the operator was shown this lease. One that was taken since then stays. */
   mayRelease(what: string): boolean;
   /** The other network with a container whose link is upon this link of the host: the kernel removes both together. */
   networkUpon(link: string): string | undefined;

@@ -40,8 +40,8 @@ export function takeCall(from: Caller): void {
 }
 
 /**
- * The caller's process is to run the call from its beginning. What the error is made into does not matter: the answer is
- * not sent, and no ADD begins any more. The other verbs may go on, because they can be repeated, as after a kill.
+ * The caller's process is to run the call from its beginning. To catch the error does no harm: the answer is not
+ * sent, and no ADD begins any more. The other verbs may go on, because they can be repeated, as after a kill.
  */
 export function leaveToCaller(reason: string): never {
   leftBecause ??= reason;
@@ -84,7 +84,7 @@ export function callerId(): string | undefined {
   return caller?.id();
 }
 
-/** What `callerId` is, or was, in a resident that this very call was handed over to. */
+/** This process's own id: `callerId` in a resident to which it hands a call over. */
 export function ownProcessId(): string {
   return processId(readTextFile("/proc/self/stat") ?? "");
 }

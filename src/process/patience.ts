@@ -8,7 +8,7 @@ import { forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "./ca
 let waitedMs = new Map<string, number>();
 forgetAfterCall(() => waitedMs.clear());
 
-/** What is left of `limitMs` for `whom`, in whole milliseconds. With 0 nobody is to be asked any more: there it means for ever. */
+/** What is left of `limitMs` for `whom`, in whole milliseconds. When it is 0, nobody is asked: as a limit, 0 would mean none. */
 export function patienceLeftMs(whom: string, limitMs: number): number {
   return Math.max(0, Math.ceil(limitMs - (waitedMs.get(whom) ?? 0)));
 }
@@ -28,7 +28,7 @@ export function renewPatience(whom: string): void {
   waitedMs.delete(whom);
 }
 
-/** For each verb, and for each attachment that a command works on. What another verb within it waits is its own. */
+/** Counts anew, for one verb or one attachment that a command works on. A verb within it counts for itself. */
 export function withOwnPatience<T>(work: () => T): T {
   const outer = waitedMs;
   waitedMs = new Map();
@@ -39,7 +39,7 @@ export function withOwnPatience<T>(work: () => T): T {
   }
 }
 
-/** The longest that a worker of a resident waits for an answer of somebody else's program. */
+/** How long a worker of a resident waits for an answer of somebody else's program, unless said otherwise. */
 export const BRIEF_WAIT_MS = 10;
 
 /** Other calls would wait for a worker that waits: it asks, and goes on only when the answer comes at once. */

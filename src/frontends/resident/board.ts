@@ -4,7 +4,7 @@
  * `serve --status` reads all of it.
  *
  * The file begins with a slot of 16 bytes for each worker: its process id, since when it has been busy, how many calls it
- * has taken, and when it began, in seconds since boot. Since when it is busy is in milliseconds since boot, in 32 bits; 0
+ * has answered, and when it began, in seconds since boot. Since when it is busy is in milliseconds since boot, in 32 bits; 0
  * means that it waits. A worker that is not ready has no process id. Behind the slots, each worker has a page of counters: a
  * count, and its name padded with NUL. The last slot and the last page are the parent's, with the counts of workers that
  * have ended.

@@ -1,6 +1,6 @@
 /**
  * Calls that a resident leaves to the caller's own process, decided before the first effect: those that may wait for
- * others. Commands of the runtime that are about the process itself say so (src/frontends/cli/command.ts).
+ * others, and those that mean the process itself. Commands of the runtime that are about the process itself say so (src/frontends/cli/command.ts).
  */
 import { field, isObject, parseDocument } from "../../cni/json.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";

@@ -1,6 +1,6 @@
 /**
  * A worker of the resident: accepts one call after the other and runs it as a process of its own would, synchronously.
- * A worker ends when its parent ends, between two calls.
+ * A worker ends between two calls: when its parent ends, and when it has grown or served many.
  */
 import { expectLongLife } from "../../services/daemon/long-life.ts";
 import { endCall, processId, reasonLeft, takeCall } from "../../process/calls.ts";
