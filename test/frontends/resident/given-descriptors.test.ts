@@ -23,9 +23,9 @@ const sources = `${import.meta.dir}/../../../src`;
 const sender = `
   import { bind, libc } from "${sources}/ffi/libc.ts";
   import { sendMessage } from "${sources}/ffi/socket/message.ts";
-  import { addressOf } from "${sources}/ffi/socket/unix.ts";
+  import { unixAddress } from "${sources}/ffi/socket/unix.ts";
   const { connect } = bind({ connect: { args: ["i32", "ptr", "u32"], returns: "i32" } });
-  const { path, type, texts } = JSON.parse(process.argv[1]), address = addressOf(path);
+  const { path, type, texts } = JSON.parse(process.argv[1]), address = unixAddress(path);
   for (const text of texts) {
     for (let count = 0; count < 20; count++) {
       const fd = libc.socket(1, type, 0);

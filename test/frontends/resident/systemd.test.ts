@@ -73,9 +73,9 @@ test("a socket of another type is refused", async () => {
 /** Prints the datagrams that come to the address, a line each. */
 const listener = (address: string) => `
   import { bind, libc } from "${import.meta.dir}/../../../src/ffi/libc.ts";
-  import { addressOf } from "${import.meta.dir}/../../../src/ffi/socket/unix.ts";
+  import { unixAddress } from "${import.meta.dir}/../../../src/ffi/socket/unix.ts";
   const fd = libc.socket(1, 2, 0);
-  const address = addressOf("${address}".replace("@", "\\0"));
+  const address = unixAddress("${address}".replace("@", "\\0"));
   if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
   console.log("bound");
   for (let count = 0; count < 2; count++) {

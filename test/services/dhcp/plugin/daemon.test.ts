@@ -130,8 +130,8 @@ test("says when it is ready, and when it stops", async () => {
 /** Prints the datagrams that come to the address. */
 const listenerProgram = `
   import { bind, check, libc } from "${import.meta.dir}/../../../../src/ffi/libc.ts";
-  import { addressOf } from "${import.meta.dir}/../../../../src/ffi/socket/unix.ts";
-  const fd = libc.socket(1, 2, 0), address = addressOf(process.argv.at(-1));
+  import { unixAddress } from "${import.meta.dir}/../../../../src/ffi/socket/unix.ts";
+  const fd = libc.socket(1, 2, 0), address = unixAddress(process.argv.at(-1));
   check("bind", libc.bind(fd, address, address.length));
   const bytes = new Uint8Array(4096);
   for (;;) {
