@@ -1,5 +1,6 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText, INTERNAL, nextStepOf } from "../cni/error.ts";
+import { passOnIfLeft } from "../process/calls.ts";
 
 /** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
 export class EarlierFailure extends CniError {}
@@ -28,6 +29,7 @@ export function attempt(failures: unknown[], work: () => void): void {
   try {
     work();
   } catch (error) {
+    passOnIfLeft(error);
     failures.push(error);
   }
 }

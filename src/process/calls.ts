@@ -40,8 +40,9 @@ export function takeCall(from: Caller): void {
 }
 
 /**
- * The caller's process is to run the call from its beginning. To catch the error does no harm: the answer is not
- * sent, and no ADD begins any more. The other verbs may go on, because they can be repeated, as after a kill.
+ * The caller's process is to run the call from its beginning. Where the error is taken for a failure, the answer is not
+ * sent all the same, no ADD begins any more, and no record is removed. Verbs that stop half-way can be repeated, as after a
+ * kill; what they would do next has to wait for what was left (`passOnIfLeft`).
  */
 export function leaveToCaller(reason: string): never {
   leftBecause ??= reason;
@@ -59,7 +60,12 @@ export function leaveWhatMayWait(plugins: readonly PluginToCall[], pluginPath: s
   if (reason !== undefined) leaveToCaller(reason);
 }
 
-/** Before ADD makes something: nobody would take it back for the caller that runs the call again. */
+/** Where failures are collected: what comes next in order is the caller's, too. */
+export function passOnIfLeft(error: unknown): void {
+  if (leftBecause !== undefined) throw error;
+}
+
+/** Before ADD makes something, which nobody would take back, and before a record goes, which the caller needs. */
 export function refuseIfLeft(): void {
   if (leftBecause !== undefined) leaveToCaller(leftBecause);
 }
@@ -76,6 +82,7 @@ export function isCallerGone(): boolean {
 
 /** For an ADD that has its result: who does not get it believes that nothing is attached. */
 export function requireCaller(): void {
+  refuseIfLeft();
   if (isCallerGone()) throw new Error("the caller is gone");
 }
 

@@ -15,6 +15,7 @@ import { ignoreInterruptions, throwIfInterrupted } from "../process/interruption
 import { warn, withoutRepeating } from "../process/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, requireCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
+import { refuseIfLeft } from "../process/calls.ts";
 import { withContainerLocked } from "./lock.ts";
 import {
   type AttachmentRequest,
@@ -165,6 +166,7 @@ export function deleteUnlocked(
   }
   const failures = deletePlugins(runtime, network, network.plugins, request, prevResult, { gone });
   throwJoined(failures, "\n");
+  refuseIfLeft();
   removeCache(runtime.cacheDirectory, key);
 }
 

@@ -35,8 +35,8 @@ export function claimantOf(network: Network, path: string): ClaimingNetwork {
 
 /** Returns none for a plugin that is not ours, or that rejects its configuration. */
 function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[] {
-  const [link, lender] = pluginParts({ type: plugin.type, document: asRead(pluginConfig(network, plugin, {})) });
   try {
+    const [link, lender] = pluginParts({ type: plugin.type, document: asRead(pluginConfig(network, plugin, {})) });
     const segment = link?.conf && link.plugin?.segment?.(link.conf);
     if (segment === undefined || lender?.conf === undefined) return [];
     const spans = lender.plugin?.pools?.(lender.conf).flatMap((pool) => pool.spans) ?? [];

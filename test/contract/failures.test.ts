@@ -1,5 +1,6 @@
 /** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
+import { endCall, leaveToCaller } from "../../src/process/calls.ts";
 import { CniError, errorText, nextStepOf } from "../../src/cni/error.ts";
 import { attempt, attemptAll, collectFailures, followedBy, throwJoined } from "../../src/contract/failures.ts";
 
@@ -41,6 +42,14 @@ describe("trying", () => {
     expect(thrown(() => attemptAll(steps))).toBe(failure);
     expect(ran).toBe(true);
   });
+});
+
+test("after what leaves the call to its caller, no other step runs", () => {
+  const ran: string[] = [];
+  const steps = [() => leaveToCaller("a wait"), () => void ran.push("the next step")];
+  expect(thrown(() => attemptAll(steps))).toMatchObject({ message: "left to the caller: a wait" });
+  endCall();
+  expect(ran).toEqual([]);
 });
 
 describe("joining", () => {

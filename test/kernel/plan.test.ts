@@ -410,7 +410,7 @@ const seconds: [mapping: object, isDead: boolean][] = [
 const ofFirst = [web, { ...web, hostPort: 53, protocol: "sctp" }, { ...web, hostPort: 54, hostIP: "10.1.0.1" }];
 
 for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH: legacyPath() }]] as const) {
-  test(`iptables in ${form}: add, plan and inspect tell the second holder of a port`, async () => {
+  test(`iptables in ${form}: plan and inspect tell the second holder of a port`, async () => {
     await using machine = await openMachine();
     const [one, two] = [await machine.container(), await machine.container()];
     await configure(machine, { plugins: [bridge({ isDefaultGateway: true }), portmap("iptables")] });
@@ -424,7 +424,7 @@ for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH
       const planned = await call(machine, "plan", two.netnsPath, second);
       expect([what, planned.code, planned.stderr]).toEqual([what, 0, isDead ? `patchbay plan: ${told}\n` : ""]);
       const added = await call(machine, "add", two.netnsPath, second);
-      expect([what, added.code, added.stderr]).toEqual([what, 0, isDead ? `patchbay: network net: ${told}\n` : ""]);
+      expect([what, added.code, added.stderr]).toEqual([what, 0, ""]);
       expect([what, (await inspect("two")).includes(told)]).toEqual([what, isDead]);
       expect(await inspect("one")).not.toContain("comes first");
       for (const command of ["check", "del"]) {

@@ -32,6 +32,7 @@ import type { Session } from "../session.ts";
 import { ownerOf, type VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
 import { lenientConf } from "../lenient-conf.ts";
+import { passOnIfLeft, refuseIfLeft } from "../../process/calls.ts";
 import { warn } from "../../process/warn.ts";
 
 type AnyResource = Resource<unknown>;
@@ -59,6 +60,7 @@ export function runDel(call: VerbCall): undefined {
         ? removeAttachment(call, { owner, record, prevResult }, isComplete || isConfirmed(record, prevResult), host)
         : removeByPlugin(call, plugin.del, host);
       throwJoined(failures);
+      refuseIfLeft();
       if (record === undefined) removeLostLedger(owner, plugin.name);
       else removeLedger(record.header, plugin.name);
     }, own && session.options.gone));
@@ -107,6 +109,7 @@ function removeAttachment(call: VerbCall, evidence: Evidence, isComplete: boolea
     try {
       restated = restatedThings(call, evidence, host);
     } catch (error) {
+      passOnIfLeft(error);
       if (record === undefined || record.damaged) failures.push(error);
       else warn(`DEL uses the ledger only: ${errorText(error)}`);
     }

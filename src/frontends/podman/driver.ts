@@ -5,6 +5,7 @@
 import { parseDocument } from "../../cni/json.ts";
 import { inCommand } from "../../contract/trace.ts";
 import { readAll } from "../../ffi/files.ts";
+import { leaveWhatMayWait } from "../../process/calls.ts";
 import { addAnswered } from "../answers/answered-add.ts";
 import { printLine } from "../../process/output.ts";
 import { VERSION } from "../../process/version.ts";
@@ -47,6 +48,7 @@ function setUp(netnsPath: string, call: PluginCall): number {
   const requested = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
   const key = ownerOfCall(call), runtime = runtimeFor(call.network), chosen = chosenNetwork(call.network, runtime);
   const request = attachmentRequest(netnsPath, call, chosen);
+  leaveWhatMayWait(chosen.network.plugins, runtime.pluginPath);
   takeBackFormer(runtime, key, netnsPath, call);
   return addAnswered(
     runtime,

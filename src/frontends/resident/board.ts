@@ -24,6 +24,7 @@ import {
   openExisting,
   openFile,
   readAt,
+  readTextFile,
   removeFile,
   writeAt,
 } from "../../ffi/files.ts";
@@ -193,12 +194,18 @@ export function boardOf(
   if (fd === undefined) return undefined;
   try {
     const bytes = readBytes(fd, 0, BOARD_BYTES), all = entriesIn(bytes), parent = all.get(PARENTS);
-    if (parent?.pid !== resident) return undefined;
+    if (parent === undefined || parent.pid !== ownNumberOf(resident)) return undefined;
     all.delete(PARENTS);
     return { parent, workers: [...all.values()] };
   } finally {
     closeFile(fd);
   }
+}
+
+/** As the process itself knows it: it may be in a process namespace below. Undefined when it has ended. */
+function ownNumberOf(pid: number): number | undefined {
+  const line = readTextFile(`/proc/${pid}/status`)?.split("\n").find((each) => each.startsWith("NSpid:"));
+  return line === undefined ? undefined : Number(line.split("\t").at(-1));
 }
 
 /** By slot, those that are ready. */

@@ -88,6 +88,7 @@ export class OvsdbConnection {
    */
   renew(isInterruptible: boolean): boolean {
     this.begun = performance.now();
+    this.received = 0;
     this.isInterruptible = isInterruptible;
     return poll([{ fd: this.fd, events: POLLIN }], 0).size === 0;
   }

@@ -52,7 +52,13 @@ test("the runtime's commands are served, and what they may wait for is left to t
   expect(told.filter(([, how]) => how !== "served")).toEqual([]);
   expect(await traceOf(machine, foreign, ["add", ...other])).toBe("alone");
   await machine.sh("ip link show eth0", { in: container });
+  // The foreign plugin stands last, so its DEL comes first: it finds the link in the worker's caller, too.
+  await machine.sh("cat >/run/plugins/foreign", {
+    stdin: '#!/bin/sh\ncat >/dev/null; ip netns exec ${CNI_NETNS##*/} ip -br link show eth0 >>/run/seen; echo "{}"\n',
+  });
   expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
+  expect(await machine.sh("cat /run/seen")).toStartWith("eth0");
+  await machine.sh("rm /run/seen");
   // ADD is left before the chain's first plugin, so that nothing is made, undone and made again.
   expect((await statusOf(machine)).declined).toEqual({ "foreign plugin": 1, "another program": 1 });
   expect(await leftSince(moment, machine)).toEqual([]);
