@@ -2,7 +2,7 @@
  * STATUS on a kernel that lacks a module: the test unloads modules and forbids loading others, which only the virtual
  * machine's kernel is there for.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { $ } from "bun";
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../../support/machine.ts";
@@ -11,9 +11,14 @@ import { network } from "../../support/network.ts";
 /** The program that the kernel has modules loaded by. */
 const LOADER = "/proc/sys/kernel/modprobe";
 
-/** What uses it goes with the network namespaces of the test before. Its exit status is about what it depends on, too. */
+/**
+ * What uses it goes with the network namespaces of the test before, and modules that others have loaded upon it go with it.
+ * The loader's exit status is about what it depends on, too.
+ */
 async function unload(module: string, loader: string): Promise<void> {
-  for (let attempt = 1; existsSync(`/sys/module/${module}`); attempt++) {
+  const sys = `/sys/module/${module}`;
+  for (let attempt = 1; existsSync(sys); attempt++) {
+    for (const holder of readdirSync(`${sys}/holders`)) await unload(holder, loader);
     const { stderr } = await $`${loader} -r ${module}`.nothrow().quiet();
     if (attempt === 100) throw new Error(`${module} stays: ${stderr}`);
     await Bun.sleep(100);
