@@ -1,9 +1,11 @@
 /**
  * Calls that a resident leaves to the caller's own process, decided before the first effect: those that may wait for
- * others, and those that mean the process itself. Commands of the runtime that are about the process itself say so (src/frontends/cli/command.ts).
+ * others, and those that mean the process itself. Commands of the runtime say it by `runsByItself`
+ * (src/frontends/cli/command.ts).
  */
-import { field, isObject, parseDocument } from "../../cni/json.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
+import { ipamTypeOf } from "../../engine/plugin-parts.ts";
 import type { Awaited } from "../../contract/plugin.ts";
 import type { PluginToCall } from "../../process/calls.ts";
 import { variable } from "../../ffi/environment.ts";
@@ -55,10 +57,9 @@ export function reasonToKeep(plugins: readonly PluginToCall[], pluginPath: strin
 }
 
 function reasonOfPlugin(name: string, document: Record<string, unknown>, path: string): string | undefined {
-  const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
-  const ipamType = typeof type === "string" && type !== "" ? type : undefined;
-  if (ipamType !== undefined && isForeign(ipamType, path)) return "foreign plugin";
-  const types = ipamType === undefined ? [name] : [name, ipamType];
+  const ipamType = ipamTypeOf(document);
+  if (ipamType !== "" && isForeign(ipamType, path)) return "foreign plugin";
+  const types = ipamType === "" ? [name] : [name, ipamType];
   return types.flatMap((each) => loadRecorded(each)?.mayWaitFor?.(document) ?? []).find(isHere);
 }
 
