@@ -19,6 +19,7 @@ import {
   O_CREAT,
   O_EXCL,
   O_NOFOLLOW,
+  O_NONBLOCK,
   O_RDONLY,
   O_RDWR,
   openExisting,
@@ -190,7 +191,7 @@ export function boardOf(
   resident: number,
   path = RESIDENT_BOARD,
 ): { parent: BoardEntry; workers: BoardEntry[] } | undefined {
-  const fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
+  const fd = openExisting(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (fd === undefined) return undefined;
   try {
     const bytes = readBytes(fd, 0, BOARD_BYTES), all = entriesIn(bytes), parent = all.get(PARENTS);

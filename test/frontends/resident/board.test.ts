@@ -1,6 +1,6 @@
 /** The board: its bytes, which the launcher and the status read, and what of it is whose. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { secondsSinceBoot } from "../../../src/ffi/clock.ts";
 import { closeFile, O_CREAT, O_RDWR, openFile } from "../../../src/ffi/files.ts";
 import { boardOf, Slot } from "../../../src/frontends/resident/board.ts";
@@ -70,6 +70,13 @@ test("it is read when it is this resident's: the parent's counts, and those of e
   ]);
   expect(boardOf(process.pid + 1, path())).toBeUndefined();
   expect(boardOf(process.pid, "/nowhere")).toBeUndefined();
+});
+
+test("what is no file is no board, and nobody is waited for", () => {
+  const pipe = `${path()}-pipe`;
+  Bun.spawnSync(["mkfifo", pipe]);
+  expect(boardOf(process.pid, pipe)).toBeUndefined();
+  rmSync(pipe);
 });
 
 test("a name that fills its place has no end of its own, a longer one is cut, and what has no place is not shown", () => {
