@@ -51,15 +51,21 @@ export function repeatFailures({ files, vm }: Results): void {
   }
 }
 
-/** In a run with the virtual machine, tests count as skipped that ran neither here nor there, and none may be. */
-export function total({ files, vm }: Results, usesVm: boolean): Counts {
-  const sum = (key: keyof Counts) => [...files, ...vm].reduce((total, one) => total + one[key], 0);
-  const passed = sum("passed"), failed = sum("failed");
-  if (!usesVm) return { passed, failed, skipped: sum("skipped") };
+/** The tests that ran neither here nor in the virtual machine. */
+export function ranNowhere({ files, vm }: Results): string[] {
   const key = ({ file, name }: TestCase) => `${file}: ${name}`;
   const cases = (of: readonly { cases: TestCase[] }[]) => of.flatMap((one) => one.cases);
   const ranThere = new Set(cases(vm).filter(({ outcome }) => outcome !== "skipped").map(key));
-  const skipped = cases(files).filter((one) => one.outcome === "skipped" && !ranThere.has(key(one))).length;
+  return cases(files).filter(({ outcome }) => outcome === "skipped").map(key).filter((one) => !ranThere.has(one));
+}
+
+/** In a run with the virtual machine, tests count as skipped that ran neither here nor there, and none may be. */
+export function total(results: Results, usesVm: boolean): Counts {
+  const all = [...results.files, ...results.vm];
+  const sum = (key: keyof Counts) => all.reduce((total, one) => total + one[key], 0);
+  const passed = sum("passed"), failed = sum("failed");
+  if (!usesVm) return { passed, failed, skipped: sum("skipped") };
+  const skipped = ranNowhere(results).length;
   return { passed, failed: failed === 0 && skipped > 0 ? 1 : failed, skipped };
 }
 

@@ -12,7 +12,7 @@ import { readJUnit } from "./junit.ts";
 import { newSeed } from "../support/random.ts";
 import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
 import { type Durations, mostAtATime, Queue, type Step } from "./queue.ts";
-import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
+import { describe, ranNowhere, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { testsFor } from "./tests-for.ts";
 import { byProcess } from "./shared-process.ts";
@@ -197,6 +197,7 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   repeatFailures(run.results);
   const nowhere = isShort(options) ? nowhereRun(run.results) : [];
   for (const file of nowhere) say(`FAILED: ${file} skips tests, and test/runner/long.ts does not have it`);
+  if (usesVm(options)) { for (const one of ranNowhere(run.results)) say(`FAILED: ran nowhere: ${one}`); }
   if (options.isRecorded) record(run.results, options.top);
   if (counts.skipped > 0) say("what is skipped runs in the virtual machine: npm run test:long");
   const processorSeconds = [...run.results.files, ...run.results.vm].reduce(
