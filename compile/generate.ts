@@ -1,13 +1,14 @@
 /**
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
- * lists of docs/plugins/ that option-pages.ts makes of them, the picture of the rooms in ARCHITECTURE.md, and the list of
- * demands in docs/conformance.md.
+ * lists of docs/plugins/ that option-pages.ts makes of them, the constants of the first code, the picture of the rooms in
+ * ARCHITECTURE.md, and the list of demands in docs/conformance.md.
  */
 import { join, resolve } from "node:path";
 import { demands } from "../src/conformance/demands/table.ts";
 import { Refused } from "./arguments.mjs";
 import { withDemands } from "./demand-list.ts";
 import type { JsonSchema } from "./json-schemas.ts";
+import { NATIVE_HEADER, nativeHeader } from "./native-header.ts";
 import { optionPages } from "./option-pages.ts";
 import { picture } from "./structure/rooms.ts";
 import { defineTool, runTool } from "./tool.ts";
@@ -27,6 +28,7 @@ export async function outdated(): Promise<Map<string, string>> {
   if (!ROOMS.test(page)) {
     throw new Refused(`${PAGE} has no block that begins with main.ts, for the picture of the rooms`);
   }
+  files.set(NATIVE_HEADER, nativeHeader());
   files.set(PAGE, page.replace(ROOMS, () => picture()));
   files.set(DEMANDS, withDemands(await Bun.file(join(root, DEMANDS)).text(), demands));
   const stale = new Map<string, string>();
@@ -52,7 +54,7 @@ export const tool = defineTool({
   name: "generate",
   about:
     "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the lists of docs/plugins/, from the\n" +
-    `schemas, the picture of the rooms in ${PAGE}, and the list of demands in ${DEMANDS}.`,
+    `schemas, ${NATIVE_HEADER}, the picture of the rooms in ${PAGE}, and the list of demands in ${DEMANDS}.`,
   options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
   needs: "packages",
   begin: ({ values: { check } }) => async () => {

@@ -3,8 +3,8 @@
  * prefix before it (`buildkit-cni-bridge`, `cnv-tuning`), and the reference plugins work by any name. A project's name
  * means its plugin, too.
  */
-const projects: Readonly<Record<string, string>> = { "ovs-cni": "ovs" };
+export const PROJECTS: Readonly<Record<string, string>> = { "ovs-cni": "ovs" };
 
 export function meansPlugin(name: string, plugin: string): boolean {
-  return name === plugin || name.endsWith(`-${plugin}`) || projects[name] === plugin;
+  return name === plugin || name.endsWith(`-${plugin}`) || PROJECTS[name] === plugin;
 }

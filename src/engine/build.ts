@@ -2,7 +2,7 @@
 import { closeFile, O_RDONLY, openFile, readAt } from "../ffi/files.ts";
 import { check } from "../ffi/libc.ts";
 
-/** SHA-1 of the program's parts. src/native/launch.h has the same length. */
+/** SHA-1 of the program's parts. */
 export const BUILD_BYTES = 20;
 /** The last segment of the file begins with `parameters` of src/native/entry.c: three numbers, then the build. */
 const BUILD_AT = 24;

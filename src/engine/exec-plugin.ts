@@ -54,8 +54,17 @@ export function execPlugin(plugin: Plugin): number {
  */
 export function refuseCall(name: string): number | undefined {
   if (!variable("CNI_COMMAND")) return undefined;
-  report(new CniError(INTERNAL, `invalid plugin name: ${name}`, NOT_OURS), undefined);
+  report(noPlugin(name), undefined);
   return 1;
+}
+
+/** The document of `refuseCall`, which the first code has, too. */
+export function refusalOf(name: string): string {
+  return formatError(noPlugin(name));
+}
+
+function noPlugin(name: string): CniError {
+  return new CniError(INTERNAL, `invalid plugin name: ${name}`, NOT_OURS);
 }
 
 const NOT_OURS = `this program is patchbay, which has no such plugin; "patchbay --help" lists those that it has`;

@@ -1,14 +1,14 @@
 /* The first code of the program, in place of the dynamic loader. It
  *
  * - removes the variables that the embedded runtime would obey, and refuses to run setuid (hide_variables, is_setuid);
- * - hands the call to the resident if one serves calls like this one (launch.h);
- * - otherwise says what this host lacks, if the runtime cannot run here (refuse);
+ * - answers what needs no runtime (answer.h), or hands the call to the resident if one serves calls like this one (launch.h);
+ * - says what this host lacks, if the runtime cannot run here (is_unfit);
  * - or becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
  *
  * compile/entry.ts puts it into the finished file, fills `parameters`, and turns the program header that names the loader
  * (PT_INTERP) into one that the kernel skips. See elf(5), ld.so(8), getauxval(3), and the ABI of each processor for the
  * stack at the start of a process. */
-#include "linux.h"
+#include "answer.h"
 #include "launch.h"
 
 #include <linux/auxvec.h>
@@ -22,7 +22,7 @@ __attribute__((section(".parameters"), used)) const volatile struct {
   /* Which header is PT_INTERP in truth. */
   uint64_t loader_header;
   /* Which build this is: a resident serves its own only. */
-  uint8_t build[20];
+  uint8_t build[BUILD_BYTES];
 } parameters = {0};
 
 /* The arguments, the environment and the auxiliary vector, as the kernel left them on the stack. */
@@ -96,24 +96,28 @@ static _Noreturn void fail(const char *what, const char *path) {
   leave(127);
 }
 
-/* The program does not run on this host. Engines and podman get that in the words of their protocols, with the code of an
- * I/O failure. No text contains what JSON would have to quote. */
-static _Noreturn void refuse(const struct call *call, const char *what, const char *path, const char *remedy) {
+/* Why the program does not run on this host. No text contains what JSON would have to quote. */
+struct lack {
+  const char *what, *path, *remedy;
+};
+
+/* Engines and podman get that in the words of their protocols, with the code of an I/O failure. */
+static _Noreturn void refuse(const struct call *call, const struct lack *lack) {
   int is_netavark = call->argument_count > 0 && is_same(base_name(call->arguments[0]), "netavark");
   if (!is_netavark && (call->argument_count > 1 || *value_of(call, "CNI_COMMAND") == 0)) {
     write_text(2, "patchbay: ");
-    write_text(2, what);
-    write_text(2, path);
+    write_text(2, lack->what);
+    write_text(2, lack->path);
     write_text(2, "; ");
-    write_text(2, remedy);
+    write_text(2, lack->remedy);
     write_text(2, "\n");
     leave(1);
   }
   write_text(1, is_netavark ? "{\"error\":\"" : "{\"cniVersion\":\"1.1.0\",\"code\":5,\"msg\":\"");
-  write_text(1, what);
-  write_text(1, path);
+  write_text(1, lack->what);
+  write_text(1, lack->path);
   write_text(1, is_netavark ? "; " : "\",\"details\":\"");
-  write_text(1, remedy);
+  write_text(1, lack->remedy);
   write_text(1, "\"}\n");
   leave(1);
 }
@@ -142,16 +146,13 @@ static int may_write_what_it_executes(unsigned long page) {
 }
 
 /* Maps the dynamic loader as the kernel does, and returns where its entry is. */
-static unsigned long map_loader(const struct call *call, const char *path, unsigned long page, char **base) {
+static unsigned long map_loader(const char *path, unsigned long page, char **base) {
   struct {
     Elf64_Ehdr header;
     char more[4096];
   } head;
   int fd = CALL4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  if (fd < 0) {
-    refuse(call, "this host has no dynamic loader ", path,
-           "install the C library that it belongs to, or the build of patchbay for the one that the host has (docs/hosts.md)");
-  }
+  if (fd < 0) fail("cannot open the dynamic loader ", path);
   long length = CALL4(pread64, fd, &head, sizeof head, 0);
   if (length < (long)sizeof head.header) fail("cannot read the dynamic loader ", path);
   const Elf64_Phdr *segments = (const Elf64_Phdr *)((char *)&head + head.header.e_phoff);
@@ -178,17 +179,24 @@ static unsigned long map_loader(const struct call *call, const char *path, unsig
   return (unsigned long)*base + head.header.e_entry;
 }
 
+static unsigned long load_bias(const struct start *start) { return auxiliary_value(start, AT_PHDR) - parameters.headers; }
+
+static Elf64_Phdr *loader_header(const struct start *start) {
+  return (Elf64_Phdr *)auxiliary_value(start, AT_PHDR) + parameters.loader_header;
+}
+
+static const char *loader_path(const struct start *start) {
+  return (const char *)(load_bias(start) + loader_header(start)->p_vaddr);
+}
+
 /* glibc wants to see the header that names it. */
-static const char *restore_header(const struct start *start, unsigned long page, unsigned long *load_bias) {
-  unsigned long headers = auxiliary_value(start, AT_PHDR);
-  *load_bias = headers - parameters.headers;
-  Elf64_Phdr *header = (Elf64_Phdr *)headers + parameters.loader_header;
+static void restore_header(const struct start *start, unsigned long page) {
+  Elf64_Phdr *header = loader_header(start);
   unsigned long from = page_down((unsigned long)header, page);
   unsigned long length = page_up((unsigned long)(header + 1), page) - from;
   if (CALL3(mprotect, from, length, PROT_READ | PROT_WRITE) < 0) fail("cannot change the program's own header", "");
   header->p_type = PT_INTERP;
   CALL3(mprotect, from, length, PROT_READ);
-  return (const char *)(*load_bias + header->p_vaddr);
 }
 
 /* `add …`, `-i net1 add …`, `hook add …`. src/frontends/cli/command-line.ts unblocks them for others with that word. */
@@ -239,23 +247,33 @@ struct jump {
   unsigned long to;
 };
 
-static struct jump become_runtime(const struct call *call, struct start *start) {
-  unsigned long page = auxiliary_value(start, AT_PAGESZ), load_bias;
+static int is_unfit(const struct start *start, struct lack *lack) {
+  const char *loader = loader_path(start);
   /* The runtime reads its own file there. */
-  if (CALL(faccessat, AT_FDCWD, "/proc/self/exe", 0, 0, 0, 0) == -ENOENT) {
-    refuse(call, "/proc is not mounted here", "", "mount it: mount -t proc proc /proc");
+  if (CALL3(faccessat, AT_FDCWD, "/proc/self/exe", 0) == -ENOENT) {
+    *lack = (struct lack){"/proc is not mounted here", "", "mount it: mount -t proc proc /proc"};
+  } else if (!may_write_what_it_executes(auxiliary_value(start, AT_PAGESZ))) {
+    *lack = (struct lack){"memory that is writable and executable is forbidden here", "",
+                          "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)"};
+  } else if (CALL3(faccessat, AT_FDCWD, loader, 4 /* R_OK */) < 0) {
+    *lack = (struct lack){"this host has no dynamic loader ", loader,
+                          "install the C library that it belongs to, or the build of patchbay for the one that the host has "
+                          "(docs/hosts.md)"};
+  } else {
+    return 0;
   }
-  if (!may_write_what_it_executes(page)) {
-    refuse(call, "memory that is writable and executable is forbidden here", "",
-           "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)");
-  }
-  const char *path = restore_header(start, page, &load_bias);
+  return 1;
+}
+
+static struct jump become_runtime(struct start *start) {
+  unsigned long page = auxiliary_value(start, AT_PAGESZ);
   char *base;
-  unsigned long entry = map_loader(call, path, page, &base);
+  restore_header(start, page);
+  unsigned long entry = map_loader(loader_path(start), page, &base);
   unsigned long *at_base = auxiliary(start, AT_BASE), *at_entry = auxiliary(start, AT_ENTRY);
   if (at_base == 0 || at_entry == 0) fail("the kernel gave no auxiliary vector", "");
   *at_base = (unsigned long)base;
-  *at_entry = load_bias + parameters.runtime;
+  *at_entry = load_bias(start) + parameters.runtime;
   return (struct jump){start->stack, entry};
 }
 
@@ -271,13 +289,18 @@ __attribute__((used)) struct jump enter(long *stack) {
   uint8_t build[sizeof parameters.build];
   for (unsigned index = 0; index < sizeof build; index++) build[index] = parameters.build[index];
   leave_lost_directory();
+  struct reply reply;
+  struct lack lack;
+  /* On a host that is unfit, engines are to learn it by VERSION, unless a resident serves them. */
+  if (reply_of(&call, &reply) && !is_unfit(&start, &lack)) give(&reply);
   long offset;
   enum how how = launch(&call, build, &offset);
   rewind_stdin(offset);
+  if (is_unfit(&start, &lack)) refuse(&call, &lack);
   if (how == AGAIN) undo_in_child(&call, offset);
   if (may_take_back(&start)) block_interruptions();
   take_name(&start);
-  return become_runtime(&call, &start);
+  return become_runtime(&start);
 }
 
 /* The kernel's stack pointer is the argument; the answer is the stack and the address to go on with. */

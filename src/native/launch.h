@@ -5,7 +5,7 @@
  * from saying so. */
 #pragma once
 
-#include "linux.h"
+#include "call.h"
 
 #include <linux/fs.h>
 #include <linux/memfd.h>
@@ -18,15 +18,6 @@ enum how {
   /* A resident began it, and was gone before its answer: what it began must be undone first. */
   AGAIN,
 };
-
-struct call {
-  int argument_count;
-  char **arguments, **environment;
-};
-
-/* src/process/state-directory.ts has the same. */
-#define SOCKET_PATH "/run/patchbay/serve.sock"
-#define BOARD_PATH "/run/patchbay/serve~board"
 
 enum {
   AF_UNIX_ = 1,
@@ -49,21 +40,16 @@ enum {
 enum { PATIENCE_MS = 1000, PROMPT_MS = 1, BETWEEN_LOOKS_MS = 10 };
 /* A worker that has had its call for longer may have it for long: this call takes less by itself. */
 enum { LONG_CALL_MS = 100 };
-/* The kernel's limit for a message is 208 KiB. What is longer runs by itself. */
-enum { MESSAGE_BYTES = 192 * 1024 };
 /* The same limit as readAll in src/ffi/files.ts: the runtime refuses what is longer. */
 enum { STDIN_BYTES = 64 * 1024 * 1024 };
 /* How often a call is tried that may fail once, where giving up would lose what was read. */
 enum { TRIES = 100 };
 
-/* src/frontends/resident/protocol.ts has the same. */
-enum { PROTOCOL = 0x31424350 };
-enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
 /* The resident is gone, or has said nothing in time. */
 enum { GONE = 0, SILENT = -1 };
 struct request {
   uint32_t protocol, argument_count, variable_count;
-  uint8_t build[20];
+  uint8_t build[BUILD_BYTES];
 };
 struct answered {
   uint32_t answer, status, stdout_bytes, stderr_bytes;
@@ -73,8 +59,8 @@ struct answered {
 struct slot {
   uint32_t process, since_ms, calls, begun;
 };
-enum { SLOTS = 128 };
 
+/* What is longer than a message runs by itself. */
 struct buffer {
   uint32_t used;
   char bytes[MESSAGE_BYTES];
@@ -99,34 +85,6 @@ struct rights {
   int level, type;
   int descriptors[2];
 };
-
-static const char *value_of(const struct call *call, const char *name) {
-  unsigned long length = length_of(name);
-  for (char **at = call->environment; *at != 0; at++) {
-    unsigned long same = 0;
-    while (same < length && (*at)[same] == name[same]) same++;
-    if (same == length && (*at)[length] == '=') return *at + length + 1;
-  }
-  return "";
-}
-
-static int is_same(const char *one, const char *other) {
-  while (*one != 0 && *one == *other) one++, other++;
-  return *one == *other;
-}
-
-static int begins_with(const char *text, const char *start) {
-  while (*start != 0 && *text == *start) text++, start++;
-  return *start == 0;
-}
-
-static const char *base_name(const char *path) {
-  const char *name = path;
-  for (; *path != 0; path++) {
-    if (*path == '/') name = path + 1;
-  }
-  return name;
-}
 
 static int append(struct buffer *buffer, const void *bytes, unsigned long length) {
   if (length > sizeof buffer->bytes - buffer->used) return 0;
@@ -427,11 +385,6 @@ static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
-/* The verbs of a driver of podman's networks that read stdin: src/frontends/podman/call-of-driver.ts has all. */
-static int is_podmans(const char *verb) {
-  return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
-}
-
 /* Whether the next word is the value of this option, if it takes one. */
 static int takes_next_word(const char *word) {
   if (*word != '-') return 0;
@@ -449,8 +402,7 @@ static int is_netavarks(const struct call *call) {
     if (begins_with(word, "-f") || begins_with(word, "--file")) return 0;
     has_config = has_config || begins_with(word, "-c") || begins_with(word, "--config");
   }
-  const char *verb = call->arguments[last - 1];
-  return has_config && (is_same(verb, "setup") || is_same(verb, "teardown"));
+  return has_config && is_listed(call->arguments[last - 1], NETAVARK_SERVED_LIST);
 }
 
 /* What of a call a resident gets. */
@@ -462,8 +414,8 @@ static enum handover handover_of(const struct call *call, const char *name, int 
     const char *verb = call->arguments[1];
     if (is_same(verb, "serve")) return NOTHING;
     /* Nothing ends what a person types, and `create` is then no verb of podman's. */
-    if (is_podmans(verb)) return is_terminal(0) ? NOTHING : WORDS_AND_STDIN;
-    return is_same(verb, "hook") ? WORDS_AND_STDIN : WORDS;
+    if (is_listed(verb, DRIVER_VERBS_LIST)) return is_terminal(0) ? NOTHING : WORDS_AND_STDIN;
+    return is_listed(verb, COMMANDS_WITH_STDIN_LIST) ? WORDS_AND_STDIN : WORDS;
   }
   if (is_same(name, "netavark")) return is_netavarks(call) && !is_terminal(0) ? WORDS_AND_STDIN : NOTHING;
   const char *command = value_of(call, "CNI_COMMAND");
@@ -499,20 +451,11 @@ static void rewind_stdin(long offset) {
   if (offset >= 0) CALL3(lseek, 0, offset, SEEK_SET);
 }
 
-/* The same rule as in src/cni/plugin-name.ts: the name may have a prefix, as in buildkit-cni-host-local. */
-static int means_host_local(const char *name) {
-  if (is_same(name, "host-local")) return 1;
-  for (; *name != 0; name++) {
-    if (is_same(name, "-host-local")) return 1;
-  }
-  return 0;
-}
-
 /* Takes back the lease that a resident may have taken: makes a child, for which the call is DEL. Other plugins write down
  * whose call they run, and their ADD takes back what a dead resident began in this very call (src/engine/verbs/add.ts). */
 static void undo_in_child(struct call *call, long offset) {
   char *command = (char *)value_of(call, "CNI_COMMAND");
-  if (!is_same(command, "ADD") || !means_host_local(base_name(call->arguments[0]))) return;
+  if (!is_same(command, "ADD") || !means_plugin(base_name(call->arguments[0]), "host-local")) return;
   long child = CALL(clone, SIGCHLD_, 0, 0, 0, 0, 0);
   if (child == 0) {
     memcpy(command, "DEL", 3);

@@ -42,6 +42,7 @@ const netavarkDrivers: typeof table = {
 };
 
 export const pluginNames: readonly string[] = Object.keys(table);
+export const netavarkDriverNames: readonly string[] = Object.keys(netavarkDrivers);
 
 /** The plugin that a program's name, or a type in a configuration, means. None has a name that means another. */
 export function pluginNamed(name: string): string | undefined {

@@ -11,9 +11,8 @@ import { CniError, INVALID_ENVIRONMENT, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from 
 
 /** The resident's socket is there, too, whatever the environment says. */
 export const DIRECTORY_OF_ROOT = "/run/patchbay";
-/** The launcher looks for it: src/native/launch.h has the same. */
 export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
-/** What the resident's workers do; src/native/launch.h has the same. Names of networks have no "~". */
+/** What the resident's workers do. Names of networks have no "~". */
 export const RESIDENT_BOARD = `${DIRECTORY_OF_ROOT}/serve~board`;
 
 export function stateDirectory(): string {

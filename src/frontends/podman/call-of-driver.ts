@@ -1,7 +1,7 @@
 /** Which calls of this program are those of a driver of podman's networks (netavark's plugin API 1.0.0). */
 
-/** src/native/launch.h has those that read stdin: all but `info`. */
-export const DRIVER_VERBS = ["create", "info", "setup", "teardown"] as const;
+export const VERBS_WITH_STDIN = ["create", "setup", "teardown"] as const;
+const DRIVER_VERBS = [...VERBS_WITH_STDIN, "info"] as const;
 export type DriverVerb = (typeof DRIVER_VERBS)[number];
 
 export interface DriverCall {

@@ -32,7 +32,8 @@ import {
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { allocateOnDisk } from "../../ffi/memory.ts";
 
-const SLOTS = 128, PARENTS = SLOTS, NUMBERS_IN_SLOT = 4, PROCESS = 0, SINCE = 1, CALLS = 2, BEGUN = 3;
+export const SLOTS = 128;
+const PARENTS = SLOTS, NUMBERS_IN_SLOT = 4, PROCESS = 0, SINCE = 1, CALLS = 2, BEGUN = 3;
 const SLOT_BYTES = NUMBERS_IN_SLOT * 4, SLOTS_BYTES = (SLOTS + 1) * SLOT_BYTES;
 const PAGES_AT = 4096, PAGE_BYTES = 2048, ENTRY_BYTES = 64, COUNT_BYTES = 4, ENTRIES = PAGE_BYTES / ENTRY_BYTES;
 const BOARD_BYTES = PAGES_AT + (SLOTS + 1) * PAGE_BYTES;

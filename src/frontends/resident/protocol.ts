@@ -12,7 +12,7 @@
  */
 import { BUILD_BYTES } from "../../engine/build.ts";
 
-const PROTOCOL = 0x31424350;
+export const PROTOCOL = 0x31424350;
 export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5;
 /** The kernel's limit for a message is 208 KiB. */
 export const MESSAGE_BYTES = 192 * 1024;

@@ -21,10 +21,3 @@ test("the launcher's numbers of sockets are those of src/ffi/socket/socket.ts", 
   expect(launchers.size).toBe(8);
   for (const [name, number] of launchers) expect([name, ours.get(name)]).toEqual([name, number]);
 });
-
-test("the launcher's words are those of src/frontends/resident/protocol.ts", () => {
-  const form = /\b(PROTOCOL|READY|DECLINED|DONE|DONE_IN_FILES|PROVE|MESSAGE_BYTES) = (0?x?[0-9a-f]+)/g;
-  const ours = numbersIn("frontends/resident/protocol.ts", form);
-  expect(ours.size).toBe(7);
-  expect(numbersIn(launcher, form)).toEqual(ours);
-});

@@ -1,8 +1,5 @@
 /** What launcher and resident write to each other, byte by byte, and that both sides say so (src/native/launch.h). */
-import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { BUILD_BYTES } from "../../../src/engine/build.ts";
-import { RESIDENT_SOCKET } from "../../../src/process/state-directory.ts";
 import {
   DECLINED,
   doneInFilesMessage,
@@ -62,16 +59,4 @@ test("outputs go in the message as far as it has room for both", () => {
   const most = protocol.MESSAGE_BYTES - 16 - 5, stderr = new Uint8Array(5).fill(9);
   expect(doneMessage(0, new Uint8Array(most), stderr)?.length).toBe(protocol.MESSAGE_BYTES);
   expect(doneMessage(0, new Uint8Array(most + 1), stderr)).toBeUndefined();
-});
-
-test("the launcher has the same numbers", () => {
-  const launcher = readFileSync(`${import.meta.dir}/../../../src/native/launch.h`, "utf8");
-  const { READY, DONE, DONE_IN_FILES, PROVE, MESSAGE_BYTES } = protocol;
-  const answers = { READY, DECLINED, DONE, DONE_IN_FILES, PROVE };
-  const listed = Object.entries(answers).map(([name, value]) => `${name} = ${value}`).join(", ");
-  expect(launcher).toContain(`enum answer { ${listed} };`);
-  expect(launcher).toContain(`enum { PROTOCOL = 0x${PROTOCOL.toString(16)} };`);
-  expect(launcher).toContain(`enum { MESSAGE_BYTES = ${MESSAGE_BYTES / 1024} * 1024 };`);
-  expect(launcher).toContain(`uint8_t build[${BUILD_BYTES}];`);
-  expect(launcher).toContain(`#define SOCKET_PATH "${RESIDENT_SOCKET}"\n`);
 });

@@ -62,8 +62,8 @@ async function call(
   const odd: string[] = [];
   for (let made = 0; made < count;) {
     for (const net of nets) {
-      for (const command of ["VERSION", "ADD", "CHECK", "DEL", "DEL"]) {
-        const { code, stdout } = await net.call(command, command === "VERSION" ? undefined : container);
+      for (const command of ["STATUS", "ADD", "CHECK", "DEL", "DEL"]) {
+        const { code, stdout } = await net.call(command, command === "STATUS" ? undefined : container);
         if (code !== 0) odd.push(`${made} ${command}: ${stdout}`);
         made++;
       }

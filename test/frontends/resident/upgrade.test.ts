@@ -96,7 +96,7 @@ test("a worker that has grown makes room for a new one between two calls", async
   const bridge = `${patchbayPlugins()}/bridge`;
   // 40 MB of stdin make it larger than 160 MiB for a while; it looks after 256 calls.
   const large = { stdin: `{"a":"${"x".repeat(40_000_000)}"}`, env: { CNI_COMMAND: "STATUS", CNI_PATH: "/nowhere" } };
-  await machine.sh(`i=0; while [ $i -lt 240 ]; do CNI_COMMAND=VERSION ${bridge} >/dev/null; i=$((i+1)); done`);
+  await machine.sh(`i=0; while [ $i -lt 240 ]; do ${PATCHBAY} version >/dev/null; i=$((i+1)); done`);
   const isOther = () =>
     statusOf(machine).then(({ workers }) => workers[0] !== undefined && workers[0].pid !== first!.pid);
   for (let count = 0; count < 40 && !await isOther(); count++) {
