@@ -12,8 +12,17 @@
 const aside = [
   // Each makes the whole run of `patchbay conformance` again: of other plugins than ours, or several times.
   "test/conformance/debian.test.ts",
+  "test/conformance/ours.test.ts",
   "test/conformance/whole-runs.test.ts",
   "test/conformance/wrong-plugins.test.ts",
+  // Builds the program twice more.
+  "test/compile/build.test.ts",
+  // Makes and checks the package for npm, again and again: frontends/library has the library's own tests.
+  "test/frontends/library/package.test.ts",
+  // A death and a failure at each system call of the launcher.
+  "test/frontends/resident/launcher-sweep.test.ts",
+  // containerd once more, by the protocol of kubelet.
+  "test/real-engines/containerd-cri.test.ts",
   // That every row of the benchmarks runs.
   "test/bench/pod-start.test.ts",
   "test/bench/run.test.ts",
@@ -57,6 +66,7 @@ const inShares: readonly Part[] = [
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },
   { file: "test/faults/ovs-database.test.ts" },
+  { file: "test/frontends/netavark/firewall/firewalld.test.ts", named: "killed at any moment" },
   { file: "test/frontends/podman/clean-up.test.ts", named: "^teardown with" },
   { file: "test/kernel/bridge-removal.test.ts", named: "^DEL leaves nothing \\((iptables|nftables)\\)" },
   { file: "test/kernel/state-files.test.ts", named: "^/" },
