@@ -3,6 +3,7 @@ import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import type { DriverCall } from "./frontends/podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
+import { mayLeaveResident } from "./process/left-resident.ts";
 
 function run(calledBy: string, args: readonly string[]): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
@@ -50,5 +51,19 @@ function work(slot: number, rehearsals: number): number | undefined {
   return worker.work(slot, rehearsals, ([calledBy, ...rest]) => run(calledBy!, rest));
 }
 
+/** What engines start, and what a resident would serve them. */
+function isServable(calledBy: string, args: readonly string[]): boolean {
+  const name = calledBy.slice(calledBy.lastIndexOf("/") + 1);
+  return name === "netavark" || pluginNamed(name) !== undefined || SERVABLE.includes(args[0] ?? "");
+}
+
+/** Not hooks: what they leave would stay in the container's scope, and keep that. */
+const SERVABLE = ["add", "del", "setup", "teardown"];
+
 restrictUmask();
-exitNow(run(process.argv0, process.argv.slice(2)));
+const calledBy = process.argv0, args = process.argv.slice(2), status = run(calledBy, args);
+if (isServable(calledBy, args) && mayLeaveResident()) {
+  (require("./frontends/resident/left-behind.ts") as typeof import("./frontends/resident/left-behind.ts"))
+    .leaveResident();
+}
+exitNow(status);

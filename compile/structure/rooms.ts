@@ -20,6 +20,7 @@ export const rooms: readonly Room[] = [
       "engine",
       "plugins/table.ts",
       "services/dhcp/service/daemon.ts",
+      "process/left-resident.ts",
       "ffi",
     ],
   },

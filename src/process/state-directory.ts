@@ -14,6 +14,8 @@ export const DIRECTORY_OF_ROOT = "/run/patchbay";
 export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
 /** What the resident's workers do. Names of networks have no "~". */
 export const RESIDENT_BOARD = `${DIRECTORY_OF_ROOT}/serve~board`;
+/** Locked by a resident that a call has left behind. */
+export const LEFT_BEHIND = `${DIRECTORY_OF_ROOT}/serve~left`;
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");

@@ -1,4 +1,5 @@
 /** The resident, `patchbay serve`: a service of systemd that the first call starts. Its room is frontends/resident. */
+import { PERMISSION } from "../process/left-resident.ts";
 import { RESIDENT_SOCKET } from "../process/state-directory.ts";
 import type { ServiceRow, Units } from "./service.ts";
 
@@ -68,7 +69,8 @@ export const residentService: ServiceRow = {
   option: "resident",
   help: {
     install:
-      "let systemd run `patchbay serve` from DIR, started by the first call; the first installation does so unasked",
+      "how `patchbay serve` comes to run: systemd starts it with the first call, calls that run by themselves leave it " +
+      "behind (left), none, or auto, which the first installation does unasked: systemd, or left where that does not run",
     remove: "leave that out, or remove it; calls run by themselves",
   },
   comesUnasked: true,
@@ -76,6 +78,7 @@ export const residentService: ServiceRow = {
   packagedUnits: units,
   mark: "# Written by `patchbay install`; with `--resident` it writes this again.",
   outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
+  permission: PERMISSION,
   withoutSystemd: (program) =>
     [
       "start this as root and keep it running, in the namespaces of the container engine:",

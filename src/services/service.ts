@@ -16,6 +16,8 @@ export interface ServiceRow {
   mark: string;
   /** What happens next. */
   outlook: string;
+  /** Without systemd, calls leave it behind where this file is beside the program. */
+  permission?: string;
   /** How it is started where systemd does not run: the lines that follow the first. */
   withoutSystemd(program: string): string;
   /** Its command; undefined where that does more than to become the service. */

@@ -12,7 +12,7 @@ export type Difference = "uid" | "namespace" | "capabilities" | "confinement";
 
 const IDS = ["Uid", "Gid"];
 /** A path means the same to both when root and mount namespace are the same. */
-const LINKS = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
+export const NAMESPACES = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
 /** A process that has these can give itself the inheritable and the ambient ones, too. */
 const CAPABILITIES = ["CapPrm", "CapEff", "CapBnd"];
 /** A process that confines itself by Landlock mostly sets the first. */
@@ -33,7 +33,7 @@ function ownProperties(): Properties {
   const files = new ProcessFiles("self"), names = [...IDS, ...CAPABILITIES, ...CONFINEMENTS];
   try {
     return {
-      links: LINKS.map((link) => files.link(link)),
+      links: NAMESPACES.map((link) => files.link(link)),
       values: new Map(names.map((name) => [name, files.value(name)])),
       label: labelOf(files),
     };
@@ -56,7 +56,7 @@ export function differenceOf(other: ProcessFiles): Difference | undefined {
   const { links, values, label } = own ??= ownProperties();
   const areSame = (names: readonly string[]) => names.every((name) => other.value(name) === values.get(name));
   if (!areSame(IDS)) return "uid";
-  if (LINKS.some((link, index) => other.link(link) !== links[index])) return "namespace";
+  if (NAMESPACES.some((link, index) => other.link(link) !== links[index])) return "namespace";
   if (!areSame(CAPABILITIES)) return "capabilities";
   return areSame(CONFINEMENTS) && (label === undefined || other.text(LABEL) === label) ? undefined : "confinement";
 }

@@ -15,7 +15,7 @@ const MISSING_MS = 10_000;
 const PATIENCE_MS = 10_000;
 
 /** The kernel appends this to the path of a removed file. */
-const DELETED = / \(deleted\)$/;
+export const DELETED = / \(deleted\)$/;
 
 export class OwnFile {
   readonly path = process.execPath.replace(DELETED, "");
@@ -40,6 +40,11 @@ export class OwnFile {
     if (present === undefined || present.id === this.id || present.state === this.refused) return;
     this.refused = present.state;
     this.warnOnce(obstacleTo(this.path, execute)!, present.file);
+  }
+
+  /** Whether what has the place now is another file, or nothing. */
+  get isOther(): boolean {
+    return this.present()?.id !== this.id;
   }
 
   /** At the last look there was no file, and none has been there for long. */

@@ -12,6 +12,7 @@ import { forgetEnded } from "../../ffi/spawn.ts";
 import { warn } from "../../process/warn.ts";
 import { Watch } from "../../ffi/watch.ts";
 import { IdleLimit } from "./idle-limit.ts";
+import { beginLeft, holdLock } from "./left-behind.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
@@ -26,6 +27,8 @@ export interface ServeOptions {
   /** How many attachments a new worker makes for practice; undefined: the usual number. */
   rehearsals: number | undefined;
   holdsLeases: boolean;
+  /** A call has left it behind. */
+  isLeft: boolean;
 }
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
@@ -42,16 +45,19 @@ const REHEARSALS = 100;
 
 /** Returns the exit status. */
 export function serve(options: ServeOptions): number {
-  const { workers, idleSeconds, rehearsals, holdsLeases } = options;
+  const { workers, idleSeconds, rehearsals, holdsLeases, isLeft } = options;
   const argv = [
     "patchbay",
     "serve",
+    ...isLeft ? ["--left"] : [],
     ...workers === undefined ? [] : [`--workers=${workers}`],
     ...idleSeconds === 0 ? [] : [`--idle=${idleSeconds}`],
     ...rehearsals === undefined ? [] : [`--rehearsals=${rehearsals}`],
     ...holdsLeases ? ["--dhcp"] : [],
   ];
+  if (isLeft) beginLeft();
   const daemon = Daemon.begin(argv);
+  if (isLeft) holdLock();
   return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), options).run();
 }
 
@@ -61,6 +67,7 @@ class Parent {
   private readonly file = new OwnFile();
   private readonly leases: LeaseService;
   private readonly idle: IdleLimit;
+  private readonly isLeft: boolean;
   private readonly count: WorkerCount;
   private obstacle = "";
   private readonly pause = new Pause();
@@ -69,12 +76,13 @@ class Parent {
     private readonly daemon: Daemon,
     private readonly argv: readonly string[],
     private socket: Listener,
-    { workers, idleSeconds, rehearsals, holdsLeases }: ServeOptions,
+    { workers, idleSeconds, rehearsals, holdsLeases, isLeft }: ServeOptions,
   ) {
     this.count = { least: workers ?? 1, most: workers ?? Math.min(navigator.hardwareConcurrency, MOST_UNASKED) };
     this.workers = new Workers(this.count, rehearsals ?? REHEARSALS);
     this.leases = new LeaseService(holdsLeases);
     this.idle = new IdleLimit(idleSeconds);
+    this.isLeft = isLeft;
     this.beginServing();
   }
 
@@ -125,6 +133,8 @@ class Parent {
   }
 
   private whyEnd(): string | undefined {
+    // The next call leaves one of the new file.
+    if (this.isLeft && this.file.isOther) return `${this.file.path} has changed; the resident ends`;
     this.file.executeReplacement((program) => this.executeNewFile(program));
     if (this.file.isGone) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;

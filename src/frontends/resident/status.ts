@@ -3,6 +3,7 @@
  * It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
 import { RESIDENT_SOCKET } from "../../process/state-directory.ts";
+import { mayLeaveResident } from "../../process/left-resident.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { variable } from "../../ffi/environment.ts";
 import { EACCES, isErrno } from "../../ffi/errno.ts";
@@ -11,6 +12,7 @@ import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../../engine/build.ts";
 import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
+import { wasLeft } from "./left-behind.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
@@ -56,8 +58,10 @@ function residentStatus(): ResidentStatus | StatusReport {
   for (;;) {
     const pid = residentPid();
     if (pid === undefined) {
-      const next = "Calls run by themselves. `patchbay serve` starts a resident, or " +
-        "`systemctl restart patchbay.socket` where systemd has its units.";
+      const next = mayLeaveResident()
+        ? "Calls run by themselves; the next one leaves a resident behind."
+        : "Calls run by themselves. `patchbay serve` starts a resident, or " +
+          "`systemctl restart patchbay.socket` where systemd has its units.";
       return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
     }
     if (pid === OUT_OF_SIGHT) {
@@ -106,6 +110,7 @@ export function statusOf(pid: number, build: ResidentStatus["build"], { parent, 
     declinesFromHere,
     // In another mount namespace, the same path is another file.
     refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
+    wasLeft: wasLeft(pid),
     ageSeconds: now - parent.begun,
     served: sum.get(SERVED) ?? 0,
     takenBack: sum.get(TAKEN_BACK) ?? 0,

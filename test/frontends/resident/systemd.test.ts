@@ -255,10 +255,35 @@ test("units of others stay, a failure of systemctl is said, and the options excl
   expect((await install("--resident", "--uninstall")).code).toBe(2);
 });
 
+test("without systemd a first installation has calls leave one behind; later ones change what they are told to", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, false), permission = "/run/cni/.patchbay-resident";
+  const isPermitted = async () => (await machine.run(["test", "-e", permission])).code === 0;
+  for (
+    const [words, permitted, said] of [
+      [[], true, `${permission}: installed`],
+      [[], true, ""],
+      [["--no-resident"], false, `${permission}: removed`],
+      [[], false, ""],
+      [["--resident"], true, `${permission}: installed`],
+      [["--resident=none"], false, `${permission}: removed`],
+      [["--resident=left"], true, `${permission}: installed`],
+      [["--uninstall"], false, `${permission}: removed`],
+    ] as [string[], boolean, string][]
+  ) {
+    const { code, stdout } = await install(...words);
+    expect([words, code, await isPermitted(), stdout]).toEqual([words, 0, permitted, expect.stringContaining(said)]);
+  }
+  expect(await install("--resident=often")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--resident is one of auto, systemd, left, none, not"),
+  });
+});
+
 test("without systemd it says what to do instead, and writes no unit", async () => {
   await using machine = await openMachine();
   const install = await unitHost(machine, false);
-  const { code, stdout, stderr, asked } = await install("--resident");
+  const { code, stdout, stderr, asked } = await install("--resident=systemd");
   expect({ code, stderr, asked }).toEqual({ code: 0, stderr: "", asked: [] });
   expect(stdout).toContain("systemd does not run here");
   expect(stdout).toContain("  /run/cni/patchbay serve\n");

@@ -46,10 +46,12 @@ import {
   recordedDirectories,
   unlinkPrograms,
 } from "../../../install/program-links.ts";
+import { endLeft } from "../../resident/left-behind.ts";
 import type { ServiceRow } from "../../../services/service.ts";
 import { services } from "../../../services/table.ts";
 import { checkUninstall, UninstallRefused } from "../../../install/uninstall-check.ts";
-import { installUnits, installUnitsUnasked, judgeUnits, removeUnits } from "../../../install/units.ts";
+import { installService, removeService, type Way, WAYS } from "../../../install/services.ts";
+import { judgeUnits } from "../../../install/units.ts";
 
 /** Packages ask before they are removed, and tell this from a program that does not run. */
 export const REFUSED = 3;
@@ -100,6 +102,7 @@ export const installCommand: Command = {
     const directory = absolutePath(given.operands[0]!), links = linksIn(given);
     for (const path of [directory, ...links.map(({ bin }) => bin)]) refuseControlCharacters(path);
     for (const { option, bin } of links) requireOtherDirectory(option, bin, directory);
+    for (const service of services) refuseOtherWays(service, given);
     for (const { option } of services) refuseTogether(given, [option, `no-${option}`, "uninstall"]);
     refuseWithoutUninstall(given, Object.keys(optionsWithUninstall));
     if (given.has("dry-run")) return isRefused(directory, given) ? REFUSED : 0;
@@ -110,8 +113,8 @@ export const installCommand: Command = {
 };
 
 export function serviceOptions(services: readonly ServiceRow[]): OptionTable {
-  return Object.fromEntries(services.flatMap(({ option, help }) => [
-    [option, { help: help.install }],
+  return Object.fromEntries(services.flatMap(({ option, help, permission }) => [
+    [option, { help: help.install, ...permission === undefined ? {} : { value: WAYS.join("|"), otherwise: "auto" } }],
     [`no-${option}`, { help: help.remove }],
   ]));
 }
@@ -139,6 +142,12 @@ function refuseControlCharacters(path: string): void {
   }
 }
 
+function refuseOtherWays({ option, permission }: ServiceRow, given: GivenArguments): void {
+  const way = given.value(option);
+  if (permission === undefined || way === undefined || WAYS.includes(way)) return;
+  throw new UsageError(`--${option} is one of ${WAYS.join(", ")}, not ${JSON.stringify(way)}`);
+}
+
 function refuseTogether(given: GivenArguments, options: readonly string[]): void {
   const [first, second] = options.filter((option) => given.has(option));
   if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
@@ -152,7 +161,9 @@ function refuseWithoutUninstall(given: GivenArguments, options: readonly string[
 function installInto(directory: string, links: readonly Links[], given: GivenArguments): void {
   judgePlaces(directory, pluginNames);
   for (const { bin, names } of links) judgePlaces(bin, names);
-  for (const service of services) if (given.has(service.option)) judgeUnits(service);
+  for (const service of services) {
+    if (["auto", "systemd"].includes(wayOf(service, given, false))) judgeUnits(service);
+  }
   refuseElevated("/proc/self/exe", identify("/proc/self/exe"));
   libc.umask(0o022); // everybody may read a plugin directory
   const isFirst = whileDirectoryLockedIfPossible(directory, () => {
@@ -160,12 +171,13 @@ function installInto(directory: string, links: readonly Links[], given: GivenArg
     for (const { bin, names } of links) linkPrograms(bin, directory, names);
     return isFirst;
   });
-  for (const service of services) {
-    const { option, comesUnasked } = service, isUnwanted = given.has(`no-${option}`);
-    if (given.has(option)) installUnits(service, directory);
-    else if (isUnwanted) removeUnits(service, directory);
-    else if (isFirst && comesUnasked) installUnitsUnasked(service, directory);
-  }
+  for (const service of services) installService(service, directory, wayOf(service, given, isFirst));
+}
+
+function wayOf({ option, comesUnasked, permission }: ServiceRow, given: GivenArguments, isFirst: boolean): Way {
+  if (given.has(`no-${option}`)) return "none";
+  if (!given.has(option)) return isFirst && comesUnasked ? "unasked" : "unchanged";
+  return permission === undefined ? "systemd" : given.value(option) as Way;
 }
 
 /** Returns whether the program was not there before. */
@@ -211,7 +223,7 @@ function uninstallFrom(directory: string, given: GivenArguments): void {
     checkWhatStays(directory, given);
     // A step that fails does not keep the others from removing what they can; all failures are told at the end.
     doAll([
-      ...services.map((service) => () => removeUnits(service, directory)),
+      ...services.map((service) => () => removeService(service, directory)),
       () => removeLeftovers(directory, TEMPORARIES),
       () => unlinkPrograms(directory),
       () => uninstall(directory),
@@ -268,7 +280,10 @@ function uninstall(directory: string): void {
   }
   removeBackups(directory);
   const program = `${directory}/${PROGRAM}`;
-  if (removeFile(program)) printLine(`${program}: removed`);
+  if (!removeFile(program)) return;
+  printLine(`${program}: removed`);
+  const resident = endLeft(program);
+  if (resident !== undefined) printLine(`process ${resident}: the resident that a call had left behind ends`);
 }
 
 /** The runtime obeys the caller's environment, so a privileged copy would give every user its privileges. */

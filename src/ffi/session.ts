@@ -1,0 +1,24 @@
+/** A process that stays has nothing of the one that began it: session, descriptors, directory, OOM score. */
+import { closeFile, namesIn, O_WRONLY, openFile, writeAll } from "./files.ts";
+import { bind, utf8 } from "./libc.ts";
+
+const F_SETFD = 2, FD_CLOEXEC = 1;
+
+/** What this process executes next has only the descriptors up to `lastKept`. */
+export function becomeIndependent(lastKept: number): void {
+  const c = bind({
+    setsid: { args: [], returns: "i32" },
+    fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+  });
+  c.setsid();
+  for (const name of namesIn("/proc/self/fd")) {
+    if (Number(name) > lastKept) c.fcntl(Number(name), F_SETFD, FD_CLOEXEC);
+  }
+  process.chdir("/");
+  const score = openFile("/proc/self/oom_score_adj", O_WRONLY);
+  try {
+    writeAll(score, utf8("0"));
+  } finally {
+    closeFile(score);
+  }
+}

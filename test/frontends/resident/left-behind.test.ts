@@ -1,0 +1,192 @@
+/** A resident that a call leaves behind: what it is of, when it comes and when it does not, and when it ends. */
+import { expect, test } from "bun:test";
+import { lacks } from "../../support/kernel-features.ts";
+import { openMachine } from "../../support/machine.ts";
+import { inOwnSystem } from "../../support/own-system.ts";
+import { writeOtherBuild } from "../../support/other-build.ts";
+
+// It is about calls that no resident serves at first.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
+async function inOwnMachine(script: string, install?: string): Promise<string[]> {
+  await using machine = await openMachine();
+  return (await inOwnSystem(machine, script, install)).trim().split("\n");
+}
+
+test("a call leaves one behind, which serves the next ones and has nothing of the call", async () => {
+  const said = await inOwnMachine(`
+    mkdir /run/there; cd /run/there
+    echo 700 >/proc/self/oom_score_adj
+    # The reader waits for the end of all that has the pipe.
+    (exec 9>/run/open; ENGINE=1 leave 8>&1 | cat)
+    one; until_true is_served
+    process=$(resident)
+    readlink /proc/$process/cwd
+    for fd in /proc/$process/fd/*; do readlink $fd; done | grep -c '^/run/open\\|^pipe:' || true
+    readlink /proc/$process/fd/0 /proc/$process/fd/1 /proc/$process/fd/2
+    tr '\\0' '\\n' </proc/$process/environ | grep -c ENGINE || true
+    cat /proc/$process/oom_score_adj
+    [ "$(cut -d' ' -f6 /proc/$process/stat)" = $process ] && echo a session of its own
+    tr '\\0' ' ' </proc/$process/cmdline; echo
+    call ADD c >/dev/null; call DEL c
+    served
+    status | grep 'left it behind'
+  `);
+  // The pipes are the resident's own: two of its queue, one to its worker.
+  const own = ["/dev/null", "/dev/null", "/dev/null", "0", "0", "a session of its own"];
+  const line = "a call left it behind; it ends when nobody calls, or its program changes";
+  expect(said).toEqual(["/", "3", ...own, "patchbay serve --left --idle=900 ", "2", line]);
+});
+
+test("a hundred calls at once leave one, and all succeed", async () => {
+  expect(
+    await inOwnMachine(`
+    for n in $(seq 100); do (call DEL c$n && echo done >>/run/done) & done
+    wait
+    wc -l </run/done
+    until_true is_served
+    residents
+    ls /proc | grep -c '^[0-9]*$' >/run/before
+    leave; served
+  `),
+  ).toEqual(["100", "1", expect.stringMatching(/^[1-9]/)]);
+});
+
+test("netavark and the runtime leave one, too, and a hook leaves none", async () => {
+  expect(
+    await inOwnMachine(`
+    ln -s patchbay /run/cni/netavark
+    echo '{}' | /run/cni/patchbay hook del >/dev/null 2>&1 || true
+    residents
+    mkdir /run/networks
+    echo '{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"loopback"}]}' >/run/networks/net.conflist
+    /run/cni/patchbay del --config-dir /run/networks net /var/run/netns/c1 >/dev/null 2>&1 || true
+    residents; kill $(resident); until_true none
+    echo '{}' | /run/cni/netavark -c /run/networks teardown /var/run/netns/c1 >/dev/null 2>&1 || true
+    residents
+  `),
+  ).toEqual(["0", "1", "1"]);
+});
+
+const CALL = "CNI_COMMAND=DEL CNI_CONTAINERID=x CNI_IFNAME=eth0 CNI_PATH=/run/cni /run/cni/bridge </run/conf";
+const UNWANTED: Record<string, string> = {
+  "PATCHBAY_RESIDENT is off": "PATCHBAY_RESIDENT=off leave",
+  "for VERSION": "CNI_COMMAND=VERSION /run/cni/bridge >/dev/null",
+  "for commands of people": "/run/cni/patchbay ls >/dev/null; /run/cni/patchbay version >/dev/null",
+  "at a terminal": `script -qec "${CALL}" /dev/null >/dev/null`,
+  "in another mount namespace": `unshare --mount sh -c '${CALL}'`,
+  "in another network namespace": `unshare --net sh -c '${CALL}'`,
+  "in a user namespace": `unshare --user --map-root-user sh -c '${CALL}' >/dev/null || true`,
+  "in another root directory":
+    `mkdir /run/root; mount --rbind / /run/root; chroot /run/root sh -c '${CALL}'; umount -l /run/root`,
+  "where the file beside the program is gone": "/run/cni/patchbay install --no-resident /run/cni >/dev/null; leave",
+};
+
+test.each(Object.entries(UNWANTED))("none is left %s", async (_, script) => {
+  expect(await inOwnMachine(`${script}; residents; leave; residents`)).toEqual([
+    "0",
+    script.includes("--no-resident") ? "0" : "1",
+  ]);
+});
+
+test.skipIf(lacks("cgroups of version 2"))("none is left where memory is limited, here or above", async () => {
+  expect(
+    await inOwnMachine(`
+    mount -t tmpfs tmpfs /sys/fs/cgroup
+    mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    where=/sys/fs/cgroup limit=memory.max none=max
+    if ! grep -q memory $where/cgroup.controllers; then
+      umount $where; mkdir $where/memory; mount -t cgroup -o memory cgroup $where/memory
+      where=$where/memory limit=memory.limit_in_bytes none=-1
+    fi
+    top=$where/patchbay-left-$(stat -Lc %i /proc/self/ns/pid) below=$where/patchbay-left-$(stat -Lc %i /proc/self/ns/pid)/below
+    mkdir -p $below
+    [ $none = -1 ] || for group in $where $top; do echo +memory >$group/cgroup.subtree_control; done
+    inside() { sh -c 'echo $$ >'$below'/cgroup.procs; ${CALL}'; residents; }
+    echo 100M >$top/$limit; inside
+    echo $none >$top/$limit; echo 100M >$below/$limit; inside
+    echo $none >$below/$limit; inside
+    kill $(resident); until_true none
+    until_true rmdir $below 2>/dev/null; rmdir $top
+  `),
+  ).toEqual(["0", "0", "1"]);
+});
+
+test("none is left where another resident listens, and a second one by hand is refused", async () => {
+  expect(
+    await inOwnMachine(`
+    /run/cni/patchbay serve >/run/log 2>&1 &
+    until_true is_served
+    PATCHBAY_RESIDENT= call DEL x; residents
+    # A call that it declines runs by itself.
+    CNI_PATH=/proc/self/cwd leave; residents
+    kill $!; wait $!
+    leave; residents
+    until_true is_served
+    /run/cni/patchbay serve --left 2>&1 || echo $?
+  `),
+  ).toEqual(["0", "0", "1", expect.stringContaining("another resident was left behind"), "1"]);
+});
+
+test("it ends when nobody calls, at SIGTERM, and when its file changes or goes", async () => {
+  await using machine = await openMachine();
+  await machine.sh("mkdir -p /run/other");
+  writeOtherBuild(`/proc/${machine.pid}/root/run/other/patchbay`, 1);
+  const said = await inOwnSystem(
+    machine,
+    `
+    begin() { leave; one; until_true is_served; }
+    /run/cni/patchbay serve --left --idle=1 2>/dev/null; residents
+    begin; kill $(resident); until_true none; ls /run/patchbay/serve.sock 2>/dev/null || echo no socket
+    begin; mv /run/other/patchbay /run/cni/patchbay; until_true none
+    begin; status | grep served$
+    begin; /run/cni/patchbay install --uninstall --force /run/cni | grep 'left behind'; until_true none
+    ls -A /run/cni
+  `,
+  );
+  expect(said.trim().split("\n")).toEqual([
+    "0",
+    "no socket",
+    "calls of this program are served",
+    expect.stringMatching(/^process \d+: the resident that a call had left behind ends$/),
+  ]);
+});
+
+test("what it leaves in /run may be removed, and it is still one", async () => {
+  expect(
+    await inOwnMachine(`
+    leave; until_true is_served
+    rm -r /run/patchbay
+    until_true is_served
+    leave; residents
+    kill -9 $(resident); until_true none
+    leave; residents; until_true is_served
+  `),
+  ).toEqual(["1", "1"]);
+});
+
+const STEPS = [
+  "-P /run/patchbay/serve~left -e inject=openat:signal=KILL",
+  "-P /run/patchbay/serve~left -e inject=flock:signal=KILL",
+  "-P /proc/self/uid_map -e inject=openat:signal=KILL",
+  // Processes of the resident's, from here on.
+  "-f -e inject=setsid:signal=KILL",
+  "-f -e inject=execve:signal=KILL:when=2",
+  "-f -e inject=listen:signal=KILL",
+  "-f -P /run/patchbay/serve~board -e inject=openat:signal=KILL",
+  "-f -e inject=inotify_init1:signal=KILL",
+];
+
+test("killed while it is left, caller or resident: a later call leaves it, and it is one", async () => {
+  const said = await inOwnMachine(`${
+    STEPS.map((step, at) => `
+    (${CALL.replace("/run/cni/bridge", `strace -o /run/trace${at} ${step} /run/cni/bridge`)} >/dev/null 2>&1) &
+    until_true grep -qs 'killed by SIGKILL' /run/trace${at}
+    leave; until_true is_served
+    one || echo "$(residents) after ${step}"
+    kill $(resident); until_true none
+    wait $! || true
+  `).join("")
+  } echo all`);
+  expect(said).toEqual(["all"]);
+});

@@ -1,0 +1,34 @@
+/** A machine's script as the first process of a process namespace, as an init system is: everything ends with it. */
+import { expect } from "bun:test";
+import type { Machine } from "./machine.ts";
+import { PATCHBAY } from "./plugins.ts";
+
+/** Plugins of the script's own, and functions for it. `leave` calls one, which may leave a resident behind. */
+const PREPARED = `
+mkdir -p /run/cni /run/patchbay
+ip netns add c1 2>/dev/null || true
+echo '{"cniVersion":"1.0.0","name":"net","type":"bridge","bridge":"br0","ipam":{"type":"host-local","subnet":"10.1.0.0/16"}}' >/run/conf
+call() {
+  CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/var/run/netns/\${3:-c1} CNI_IFNAME=eth0 CNI_PATH=/run/cni \\
+    /run/cni/bridge </run/conf
+}
+leave() { call DEL x; }
+residents() { pgrep -fc '^patchbay serve --left' || true; }
+resident() { pgrep -f '^patchbay serve --left'; }
+status() { /run/cni/patchbay serve --status; }
+served() { status | sed -n 's/^calls: \\([0-9]*\\) served.*/\\1/p'; }
+# Until a command succeeds, for at most a minute.
+until_true() { i=0; until "$@"; do i=$((i+1)); [ $i -lt 600 ] || { echo "never: $*" >&2; exit 1; }; sleep 0.1; done; }
+none() { [ "$(residents)" = 0 ]; }
+one() { [ "$(residents)" = 1 ]; }
+is_served() { status >/dev/null; }
+`;
+
+/** Returns what the script prints. */
+export async function inOwnSystem(machine: Machine, script: string, install = "--resident=left"): Promise<string> {
+  const installed = `${PATCHBAY} install ${install} /run/cni >/dev/null`;
+  const first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setsid", "--wait", "sh", "-ec"];
+  const { code, stdout, stderr } = await machine.run([...first, `${PREPARED}\n${installed}\n${script}`]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return stdout;
+}
