@@ -162,6 +162,11 @@ export class EngineMachine implements AsyncDisposable {
     return this.#processes().map(({ name }) => name);
   }
 
+  /** The first of a name. */
+  pidOf(name: string): number | undefined {
+    return this.#processes().find((one) => one.name === name)?.pid;
+  }
+
   /** Kills those of a name. */
   endNow(name: string): void {
     for (const one of this.#processes()) if (one.name === name) process.kill(one.pid, "SIGKILL");

@@ -49,12 +49,15 @@ export const OWN_FILES = new RegExp(`^[-+] file (${ENGINE}|/run/containerd|/run/
 
 export class Kubelet {
   #process: Subprocess | undefined;
+  #init: string | undefined;
 
   private constructor(readonly room: EngineMachine, readonly cri: Cri) {}
 
   /** `plugins` is the directory that containerd calls plugins in. */
-  static async open(room: EngineMachine, plugins = PLUGINS): Promise<Kubelet> {
+  /** `init`: a shell script that runs "$@", which is containerd. */
+  static async open(room: EngineMachine, plugins = PLUGINS, init?: string): Promise<Kubelet> {
     const kubelet = new Kubelet(room, new Cri(`/proc/${room.machine.pid}/root${SOCKET}`));
+    kubelet.#init = init;
     await room.machine.sh(`mount -t tmpfs tmpfs ${DISK}`);
     await kubelet.start(plugins);
     await room.succeed(["sh", "-ec", writeImage]);
@@ -64,7 +67,12 @@ export class Kubelet {
   async start(plugins = PLUGINS): Promise<void> {
     const { room } = this, file = `${ENGINE}/config.toml`;
     await room.machine.sh(`mkdir -p ${ENGINE}; cat >${file} <<'END'\n${config(plugins)}\nEND`);
-    this.#process = room.start(["sh", "-c", `exec containerd --config ${file} >>${DISK}/log 2>&1`]);
+    const script = `exec >>${DISK}/log 2>&1; ${this.#init ?? 'exec "$@"'}`;
+    this.#process = room.start(["sh", "-c", script, "sh", "containerd", "--config", file]);
+    await this.untilReady();
+  }
+
+  async untilReady(): Promise<void> {
     const ask = () => this.cri.notReady().catch((error: Error) => [error.message]);
     await untilTrue(ask, (notReady) => notReady.length === 0);
   }
