@@ -30,7 +30,7 @@ async function statusOf(room: EngineMachine): Promise<Status> {
 test.skipIf(cannotRun)("pods are served by it, also after containerd was killed and started again", async () => {
   await using room = await EngineMachine.open();
   const kubelet = await Kubelet.open(room, PLUGINS, INIT);
-  const first = await kubelet.run("first");
+  const first = await kubelet.run("first", [{ hostPort: 8000, containerPort: 80 }]);
   const { pid, wasLeft, served } = await untilTrue(() => statusOf(room), ({ problem }) => problem === undefined);
   expect(wasLeft).toBe(true);
   await kubelet.remove(first.id);
