@@ -17,6 +17,7 @@ import {
   readTrustedState,
   tryStateDirectory,
 } from "../process/state-file.ts";
+import { warn } from "../process/warn.ts";
 import { containerNumber } from "./lock.ts";
 
 export interface CacheRecord extends Owner {
@@ -115,13 +116,15 @@ export function readCache(cacheDirectory: string, key: Owner): Cached {
   return isSame ? { state: "present", record } : { state: "foreign" };
 }
 
-/** Removes the attachment's record, but not another attachment's in the same file. Never fails. */
+/** Removes the attachment's record, but not another attachment's in the same file. Warns where it cannot. */
 export function removeCache(cacheDirectory: string, key: Owner): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
+  const file = recordFile(cacheDirectory, key);
   try {
-    recordFile(cacheDirectory, key).remove();
-  } catch {
-    // A record that stays does no harm: DEL of what is gone succeeds.
+    file.remove();
+  } catch (error) {
+    // It does no harm: DEL of what is gone succeeds, also with it.
+    warn(`${file.path} stays, and tells of an attachment that is gone: ${errorText(error)}`);
   }
 }
 

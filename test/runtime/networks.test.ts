@@ -70,6 +70,19 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
     expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
   });
 
+  test("del detaches also where the record cannot be removed, and says which one stays", async () => {
+    network("kept", [{ type: "loopback" }]);
+    const container = await newContainer(), results = "/var/lib/cni/results";
+    expect((await patchbay(["add", "kept", container.netnsPath])).code).toBe(0);
+    await machine.sh(`mount --bind ${results} ${results}; mount -o remount,bind,ro ${results}`);
+    const deleted = await patchbay(["del", "kept", container.netnsPath]);
+    await machine.sh(`umount ${results}`);
+    expect(deleted).toMatchObject({ code: 0, stdout: "" });
+    expect(deleted.stderr).toMatch(/results\/kept-\S+ stays, and tells of an attachment that is gone: .*read-only/);
+    expect(await patchbay(["del", "kept", container.netnsPath])).toEqual(silent);
+    expect(await machine.sh(`ls ${results}`)).not.toContain("kept-");
+  });
+
   test("a plugin that is not ours is not found", async () => {
     network("foreign", [{ type: "calico" }]);
     const container = await newContainer();
