@@ -54,16 +54,22 @@ function work(slot: number, rehearsals: number): number | undefined {
 /** What engines start, and what a resident would serve them. */
 function isServable(calledBy: string, args: readonly string[]): boolean {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1);
-  return name === "netavark" || pluginNamed(name) !== undefined || SERVABLE.includes(args[0] ?? "");
+  if (pluginNamed(name) !== undefined) return args.length === 0;
+  return name === "netavark" || SERVABLE.includes(args[0] ?? "");
 }
 
 /** Not hooks: what they leave would stay in the container's scope, and keep that. */
 const SERVABLE = ["add", "del", "setup", "teardown"];
 
-restrictUmask();
-const calledBy = process.argv0, args = process.argv.slice(2), status = run(calledBy, args);
-if (isServable(calledBy, args) && mayLeaveResident()) {
-  (require("./frontends/resident/left-behind.ts") as typeof import("./frontends/resident/left-behind.ts"))
-    .leaveResident();
+function main(): number {
+  restrictUmask();
+  const calledBy = process.argv0, args = process.argv.slice(2), status = run(calledBy, args);
+  if (isServable(calledBy, args) && mayLeaveResident()) {
+    (require("./frontends/resident/left-behind.ts") as typeof import("./frontends/resident/left-behind.ts"))
+      .leaveResident();
+  }
+  return status;
 }
-exitNow(status);
+
+// In a function: the build moves what the module declares before its statements.
+exitNow(main());

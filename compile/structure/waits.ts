@@ -87,7 +87,7 @@ const pauses: Readonly<Record<string, readonly [count: number, why: string]>> = 
   "src/services/dhcp/service/daemon.ts": [1, "the journal of a service that ends"],
   "src/resources/netavark/aardvark-names/service.ts": [1, "aardvark-dns, until it listens"],
   "src/frontends/resident/status.ts": [1, "a resident that starts"],
-  "src/frontends/resident/serve.ts": [1, "another resident that takes the place"],
+  "src/frontends/resident/serve.ts": [2, "another resident that takes the place, or gives it up"],
   "src/frontends/library/in-process.ts": [1, "the thread's way out of a container, which the kernel refuses"],
   "src/native/holder.c": [1, "a socket whose last close nobody shall wait for"],
   "src/conformance/leftovers.ts": [1, "what the kernel removes a moment later"],

@@ -1,7 +1,8 @@
-/** A process that stays has nothing of the one that began it: session, descriptors, directory, OOM score. */
+/** A process that stays has nothing of the one that began it: session, descriptors, directory, ignored signals, priorities. */
 import { closeFile, namesIn, O_WRONLY, openFile, writeAll } from "./files.ts";
 import { bind, utf8 } from "./libc.ts";
 
+const LAST_SIGNAL = 31, PRIO_PROCESS = 0;
 const F_SETFD = 2, FD_CLOEXEC = 1;
 
 /** What this process executes next has only the descriptors up to `lastKept`. */
@@ -9,8 +10,13 @@ export function becomeIndependent(lastKept: number): void {
   const c = bind({
     setsid: { args: [], returns: "i32" },
     fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+    signal: { args: ["i32", "ptr"], returns: "ptr" },
+    setpriority: { args: ["i32", "u32", "i32"], returns: "i32" },
   });
   c.setsid();
+  // What is ignored stays ignored over execve(2).
+  for (let signal = 1; signal <= LAST_SIGNAL; signal++) c.signal(signal, null);
+  c.setpriority(PRIO_PROCESS, 0, 0);
   for (const name of namesIn("/proc/self/fd")) {
     if (Number(name) > lastKept) c.fcntl(Number(name), F_SETFD, FD_CLOEXEC);
   }

@@ -47,30 +47,33 @@ static const char *meant_plugin(const char *name, const char *list) {
 
 struct reply {
   int fd, status;
-  const char *texts[3];
+  struct buffer text;
 };
+
+static int fill(struct reply *reply, int fd, int status, const char *one, const char *two, const char *three) {
+  reply->fd = fd, reply->status = status, reply->text.used = 0;
+  return append(&reply->text, one, length_of(one)) && append(&reply->text, two, length_of(two)) &&
+         append(&reply->text, three, length_of(three));
+}
 
 /* Whether there is one. */
 static int reply_of(const struct call *call, struct reply *reply) {
   if (call->argument_count != 1 || !is_ordinary(call->environment)) return 0;
   const char *name = base_name(call->arguments[0]), *command = value_of(call, "CNI_COMMAND"), *plugin;
-  *reply = (struct reply){.fd = 1, .texts = {"", "", ""}};
-#define REPLY(plugins, document, about)                                           \
-  if ((plugin = meant_plugin(name, plugins)) != 0) {                              \
-    reply->texts[0] = document;                                                   \
-    if (*command == 0) *reply = (struct reply){2, 0, {ABOUT, plugin, about}};     \
-    return *command == 0 || is_same(command, "VERSION");                          \
+#define REPLY(plugins, document, about)                                        \
+  if ((plugin = meant_plugin(name, plugins)) != 0) {                           \
+    if (*command == 0) return fill(reply, 2, 0, ABOUT, plugin, about);         \
+    return is_same(command, "VERSION") && fill(reply, 1, 0, document, "", ""); \
   }
   FOR_PLUGINS(REPLY)
 #undef REPLY
-  *reply = (struct reply){1, 1, {NO_PLUGIN, name, NO_PLUGIN_END}};
-  return *command != 0 && is_plain(name);
+  return *command != 0 && is_plain(name) && fill(reply, 1, 1, NO_PLUGIN, name, NO_PLUGIN_END);
 }
 
 /* When nobody takes it, the runtime says so. */
 static void give(const struct reply *reply) {
-  for (int index = 0; index < 3; index++) {
-    if (!write_all(reply->fd, reply->texts[index], length_of(reply->texts[index]))) return;
-  }
-  leave(reply->status);
+  struct disposition before;
+  ignore_broken_pipes(&before);
+  if (write_all(reply->fd, reply->text.bytes, reply->text.used)) leave(reply->status);
+  set_broken_pipes(&before);
 }

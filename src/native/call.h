@@ -51,3 +51,33 @@ static int means_plugin(const char *name, const char *plugin) {
   return 0;
 }
 
+/* What is longer than a message runs by itself. */
+struct buffer {
+  uint32_t used;
+  char bytes[MESSAGE_BYTES];
+};
+
+static int append(struct buffer *buffer, const void *bytes, unsigned long length) {
+  if (length > sizeof buffer->bytes - buffer->used) return 0;
+  memcpy(buffer->bytes + buffer->used, bytes, length);
+  buffer->used += length;
+  return 1;
+}
+
+/* What the kernel does with a signal (struct sigaction). */
+struct disposition {
+  void *handler;
+  unsigned long flags;
+  void *restorer;
+  unsigned long mask;
+};
+
+enum { SIGPIPE_ = 13 };
+
+static void set_broken_pipes(const struct disposition *to) { CALL4(rt_sigaction, SIGPIPE_, to, 0, 8); }
+
+/* A reader that is gone is an error of write(2). */
+static void ignore_broken_pipes(struct disposition *before) {
+  struct disposition ignore = {.handler = (void *)1};
+  CALL4(rt_sigaction, SIGPIPE_, &ignore, before, 8);
+}

@@ -247,22 +247,28 @@ struct jump {
   unsigned long to;
 };
 
+/* Member by member: addresses in constants of structures would have to be relocated, which nobody does here. */
+static int lacks(struct lack *lack, const char *what, const char *path, const char *remedy) {
+  lack->what = what, lack->path = path, lack->remedy = remedy;
+  return 1;
+}
+
 static int is_unfit(const struct start *start, struct lack *lack) {
   const char *loader = loader_path(start);
   /* The runtime reads its own file there. */
   if (CALL3(faccessat, AT_FDCWD, "/proc/self/exe", 0) == -ENOENT) {
-    *lack = (struct lack){"/proc is not mounted here", "", "mount it: mount -t proc proc /proc"};
-  } else if (!may_write_what_it_executes(auxiliary_value(start, AT_PAGESZ))) {
-    *lack = (struct lack){"memory that is writable and executable is forbidden here", "",
-                          "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)"};
-  } else if (CALL3(faccessat, AT_FDCWD, loader, 4 /* R_OK */) < 0) {
-    *lack = (struct lack){"this host has no dynamic loader ", loader,
-                          "install the C library that it belongs to, or the build of patchbay for the one that the host has "
-                          "(docs/hosts.md)"};
-  } else {
-    return 0;
+    return lacks(lack, "/proc is not mounted here", "", "mount it: mount -t proc proc /proc");
   }
-  return 1;
+  if (!may_write_what_it_executes(auxiliary_value(start, AT_PAGESZ))) {
+    return lacks(lack, "memory that is writable and executable is forbidden here", "",
+                 "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)");
+  }
+  if (CALL3(faccessat, AT_FDCWD, loader, 4 /* R_OK */) < 0) {
+    return lacks(lack, "this host has no dynamic loader ", loader,
+                 "install the C library that it belongs to, or the build of patchbay for the one that the host has "
+                 "(docs/hosts.md)");
+  }
+  return 0;
 }
 
 static struct jump become_runtime(struct start *start) {

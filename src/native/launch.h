@@ -29,7 +29,6 @@ enum {
   SHUT_READING = 0,
   MSG_NOSIGNAL_ = 0x4000,
   MSG_CMSG_CLOEXEC_ = 0x40000000,
-  SIGPIPE_ = 13,
   SIGCHLD_ = 17,
   CLOSE_ON_EXEC = 02000000,
   NONBLOCKING = 04000,
@@ -60,12 +59,6 @@ struct slot {
   uint32_t process, since_ms, calls, begun;
 };
 
-/* What is longer than a message runs by itself. */
-struct buffer {
-  uint32_t used;
-  char bytes[MESSAGE_BYTES];
-};
-
 struct io {
   void *base;
   unsigned long length;
@@ -85,13 +78,6 @@ struct rights {
   int level, type;
   int descriptors[2];
 };
-
-static int append(struct buffer *buffer, const void *bytes, unsigned long length) {
-  if (length > sizeof buffer->bytes - buffer->used) return 0;
-  memcpy(buffer->bytes + buffer->used, bytes, length);
-  buffer->used += length;
-  return 1;
-}
 
 static int append_texts(struct buffer *buffer, char **texts, uint32_t *count) {
   for (*count = 0; texts[*count] != 0; ++*count) {
@@ -278,16 +264,11 @@ static int is_terminal(int fd) {
 /* Ends this process with the resident's answer. Returns when that is incomplete, or when stdout does not take it: then the
  * call runs again, by itself, and does what it does when nobody can read its result. */
 static void finish(struct buffer *buffer, const struct rights *rights, int is_runtime) {
-  struct {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    unsigned long mask;
-  } ignore = {.handler = (void *)1}, before;
+  struct disposition before;
   struct answered done;
   memcpy(&done, buffer->bytes, sizeof done);
   if (!is_complete(buffer, rights, &done)) return;
-  CALL4(rt_sigaction, SIGPIPE_, &ignore, &before, 8);
+  ignore_broken_pipes(&before);
   int printed;
   if (done.answer == DONE_IN_FILES) {
     print_file(2, rights->descriptors[1], buffer);
@@ -301,7 +282,7 @@ static void finish(struct buffer *buffer, const struct rights *rights, int is_ru
     if (printed && is_open && is_terminal(1)) write_text(1, "\n");
   }
   if (printed) leave(done.status);
-  CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);
+  set_broken_pipes(&before);
 }
 
 /* From here on the resident cannot say READY any more, so it does not begin. Returns whether it had begun before. */

@@ -8,7 +8,7 @@
 import { CniError, errorText, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
-import { listDirectory } from "../ffi/files.ts";
+import { exists, listDirectory } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { RecordFile } from "../process/record-file.ts";
 import {
@@ -124,7 +124,7 @@ export function removeCache(cacheDirectory: string, key: Owner): void {
     file.remove();
   } catch (error) {
     // It does no harm: DEL of what is gone succeeds, also with it.
-    warn(`${file.path} stays, and tells of an attachment that is gone: ${errorText(error)}`);
+    if (exists(file.path)) warn(`${file.path} stays, and tells of an attachment that is gone: ${errorText(error)}`);
   }
 }
 

@@ -103,9 +103,20 @@ test("what is unusual about the call", () => {
 });
 
 test("an answer that nobody takes is an error", () => {
-  const link = join(directory, "ours/bridge");
-  const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", `CNI_COMMAND=VERSION ${link} >/dev/full`]);
-  expect([exitCode, stderr.toString()]).toEqual([1, expect.stringContaining("no space left on device")]);
+  const link = join(directory, "ours/bridge"), gone = "import os, sys; os.close(os.pipe()[0]); os.dup2(4, 1); ";
+  const execute = `${gone} os.execve(sys.argv[1], sys.argv[1:], {"CNI_COMMAND": "VERSION"})`;
+  for (
+    const [command, why] of [
+      [["sh", "-c", `CNI_COMMAND=VERSION ${link} >/dev/full`], "no space left on device"],
+      [
+        ["python3", "-c", `import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL); ${execute}`, link],
+        "broken pipe",
+      ],
+    ] as [string[], string][]
+  ) {
+    const { exitCode, stderr } = Bun.spawnSync(command);
+    expect([exitCode, stderr.toString()]).toEqual([1, expect.stringContaining(why)]);
+  }
 });
 
 test("it is the first code that answers", () => {

@@ -78,6 +78,7 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
     const deleted = await patchbay(["del", "kept", container.netnsPath]);
     await machine.sh(`umount ${results}`);
     expect(deleted).toMatchObject({ code: 0, stdout: "" });
+    expect(deleted.stderr.split("\n").length).toBe(2);
     expect(deleted.stderr).toMatch(/results\/kept-\S+ stays, and tells of an attachment that is gone: .*read-only/);
     expect(await patchbay(["del", "kept", container.netnsPath])).toEqual(silent);
     expect(await machine.sh(`ls ${results}`)).not.toContain("kept-");

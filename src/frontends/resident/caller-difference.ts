@@ -12,7 +12,7 @@ export type Difference = "uid" | "namespace" | "capabilities" | "confinement";
 
 const IDS = ["Uid", "Gid"];
 /** A path means the same to both when root and mount namespace are the same. */
-export const NAMESPACES = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
+const LINKS = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
 /** A process that has these can give itself the inheritable and the ambient ones, too. */
 const CAPABILITIES = ["CapPrm", "CapEff", "CapBnd"];
 /** A process that confines itself by Landlock mostly sets the first. */
@@ -33,7 +33,7 @@ function ownProperties(): Properties {
   const files = new ProcessFiles("self"), names = [...IDS, ...CAPABILITIES, ...CONFINEMENTS];
   try {
     return {
-      links: NAMESPACES.map((link) => files.link(link)),
+      links: LINKS.map((link) => files.link(link)),
       values: new Map(names.map((name) => [name, files.value(name)])),
       label: labelOf(files),
     };
@@ -53,10 +53,17 @@ function labelOf(files: ProcessFiles): string | undefined {
 
 /** Throws SyscallError when the other process has ended, or is hidden. */
 export function differenceOf(other: ProcessFiles): Difference | undefined {
-  const { links, values, label } = own ??= ownProperties();
+  const { label } = own ??= ownProperties();
+  return differenceBesideLabel(other) ??
+    (label === undefined || other.text(LABEL) === label ? undefined : "confinement");
+}
+
+/** Process 1 mostly has another label than an engine. */
+export function differenceBesideLabel(other: ProcessFiles): Difference | undefined {
+  const { links, values } = own ??= ownProperties();
   const areSame = (names: readonly string[]) => names.every((name) => other.value(name) === values.get(name));
   if (!areSame(IDS)) return "uid";
-  if (NAMESPACES.some((link, index) => other.link(link) !== links[index])) return "namespace";
+  if (LINKS.some((link, index) => other.link(link) !== links[index])) return "namespace";
   if (!areSame(CAPABILITIES)) return "capabilities";
-  return areSame(CONFINEMENTS) && (label === undefined || other.text(LABEL) === label) ? undefined : "confinement";
+  return areSame(CONFINEMENTS) ? undefined : "confinement";
 }

@@ -24,6 +24,6 @@ export class IdleLimit {
   }
 
   get text(): string {
-    return `no call for ${this.seconds} s; the resident ends, and the next call starts it where a service manager listens`;
+    return `no call for ${this.seconds} s; the resident ends, and the next call starts one where that is set up`;
   }
 }

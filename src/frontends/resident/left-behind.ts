@@ -8,7 +8,6 @@
  */
 import { moveUp } from "../../ffi/descriptors.ts";
 import { hasMemoryLimit } from "../../ffi/control-group.ts";
-import { linkTarget } from "../../ffi/directory-entries.ts";
 import { variable } from "../../ffi/environment.ts";
 import {
   closeFile,
@@ -27,9 +26,8 @@ import { sendSignal, SIGTERM } from "../../ffi/signals.ts";
 import { spawn } from "../../ffi/spawn.ts";
 import { tryLockExclusive } from "../../process/lock.ts";
 import { DIRECTORY_OF_ROOT, LEFT_BEHIND } from "../../process/state-directory.ts";
-import { openStateFile } from "../../process/state-file.ts";
-import { DELETED } from "./own-file.ts";
-import { NAMESPACES } from "./caller-difference.ts";
+import { judgeStateDirectory, openStateFile } from "../../process/state-file.ts";
+import { differenceBesideLabel } from "./caller-difference.ts";
 import { residentPid } from "./socket.ts";
 
 /** As in the unit for systemd. */
@@ -59,7 +57,8 @@ export function leaveResident(): void {
  * before long; and nobody has less memory for it.
  */
 function isOutOfTheWay(): boolean {
-  return !hasTerminal() && isInitialUserNamespace() && isLikeFirstProcess() && !hasMemoryLimit();
+  return !hasTerminal() && isInitialUserNamespace() && isLikeFirstProcess() &&
+    !hasProcessLimit() && !hasMemoryLimit();
 }
 
 function hasTerminal(): boolean {
@@ -73,20 +72,27 @@ function isInitialUserNamespace(): boolean {
 }
 
 function isLikeFirstProcess(): boolean {
-  const first = new ProcessFiles(1), own = new ProcessFiles("self");
+  const first = new ProcessFiles(1);
   try {
     // Within another root directory, the kernel shows each root as "/".
-    const isAtHome = placeOf("/proc/1/root") === placeOf("/");
-    return isAtHome && NAMESPACES.every((link) => first.link(link) === own.link(link));
+    return placeOf("/proc/1/root") === placeOf("/") && differenceBesideLabel(first) === undefined;
   } finally {
     first.close();
-    own.close();
   }
+}
+
+/** It would fail calls that succeed by themselves. */
+function hasProcessLimit(): boolean {
+  const limits = readTextFile("/proc/self/limits") ?? "";
+  return !["cpu time", "file size", "data size", "address space"].every((what) =>
+    new RegExp(`^Max ${what} +unlimited `, "m").test(limits)
+  );
 }
 
 /** Undefined when one that was left behind has it. */
 function takeLock(): number | undefined {
   makeDirectories(DIRECTORY_OF_ROOT, 0o700);
+  judgeStateDirectory(DIRECTORY_OF_ROOT);
   const { fd } = openStateFile(LEFT_BEHIND, O_RDWR | O_CREAT);
   if (tryLockExclusive(fd)) return moveUp(fd);
   closeFile(fd);
@@ -114,16 +120,9 @@ export function beginLeft(): void {
 
 /** It stays locked as long as this process lives. */
 export function holdLock(): void {
-  const lock = idOf(LOCK) === idAt(LEFT_BEHIND) ? moveUp(LOCK) : takeLock();
+  const id = idAt(LEFT_BEHIND), isGiven = id !== undefined && idOfFile(`/proc/self/fd/${LOCK}`) === id;
+  const lock = isGiven ? moveUp(LOCK) : takeLock();
   if (lock === undefined) throw new Error(`another resident was left behind, and has locked ${LEFT_BEHIND}`);
-}
-
-function idOf(fd: number): string | undefined {
-  try {
-    return identify(fd).id;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Whether a call has left this resident behind. */
@@ -131,12 +130,19 @@ export function wasLeft(pid: number): boolean {
   return readTextFile(`/proc/${pid}/cmdline`)?.split("\0").includes(LEFT) ?? false;
 }
 
-/** Ends the one that runs this program, if a call has left it behind. Returns its process id. */
-export function endLeft(program: string): number | undefined {
+/** Ends the one that a call has left behind; only one that runs this file, if given. Returns its process id. */
+export function endLeft(program?: string): number | undefined {
   const pid = residentPid();
-  if (pid === undefined || !wasLeft(pid) || linkTarget(`/proc/${pid}/exe`)?.replace(DELETED, "") !== program) {
-    return undefined;
-  }
+  if (!pid || !wasLeft(pid)) return undefined;
+  if (program !== undefined && idOfFile(`/proc/${pid}/exe`) !== idOfFile(program)) return undefined;
   sendSignal(pid, SIGTERM);
   return pid;
+}
+
+function idOfFile(path: string): string | undefined {
+  try {
+    return identify(path).id;
+  } catch {
+    return undefined;
+  }
 }

@@ -15,7 +15,7 @@ const MISSING_MS = 10_000;
 const PATIENCE_MS = 10_000;
 
 /** The kernel appends this to the path of a removed file. */
-export const DELETED = / \(deleted\)$/;
+const DELETED = / \(deleted\)$/;
 
 export class OwnFile {
   readonly path = process.execPath.replace(DELETED, "");

@@ -12,7 +12,7 @@ import { forgetEnded } from "../../ffi/spawn.ts";
 import { warn } from "../../process/warn.ts";
 import { Watch } from "../../ffi/watch.ts";
 import { IdleLimit } from "./idle-limit.ts";
-import { beginLeft, holdLock } from "./left-behind.ts";
+import { beginLeft, endLeft, holdLock } from "./left-behind.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
@@ -58,7 +58,16 @@ export function serve(options: ServeOptions): number {
   if (isLeft) beginLeft();
   const daemon = Daemon.begin(argv);
   if (isLeft) holdLock();
+  else endLeftBefore();
   return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), options).run();
+}
+
+/** Who starts a resident wants that one. */
+function endLeftBefore(): void {
+  const pid = endLeft();
+  for (let waitedMs = 0; pid !== undefined && residentPid() === pid && waitedMs < LOOK_MS; waitedMs += COURTESY_MS) {
+    Bun.sleepSync(COURTESY_MS);
+  }
 }
 
 class Parent {

@@ -59,7 +59,7 @@ function residentStatus(): ResidentStatus | StatusReport {
     const pid = residentPid();
     if (pid === undefined) {
       const next = mayLeaveResident()
-        ? "Calls run by themselves; the next one leaves a resident behind."
+        ? "Calls run by themselves; an engine's next one may leave a resident behind."
         : "Calls run by themselves. `patchbay serve` starts a resident, or " +
           "`systemctl restart patchbay.socket` where systemd has its units.";
       return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);

@@ -15,10 +15,10 @@ async function inOwnMachine(script: string, install?: string): Promise<string[]>
 
 test("a call leaves one behind, which serves the next ones and has nothing of the call", async () => {
   const said = await inOwnMachine(`
-    mkdir /run/there; cd /run/there
+    mkdir /run/there; cd /run/there; umask 0
     echo 700 >/proc/self/oom_score_adj
     # The reader waits for the end of all that has the pipe.
-    (exec 9>/run/open; ENGINE=1 leave 8>&1 | cat)
+    (exec 9>/run/open; trap '' TERM; ENGINE=1 leave 8>&1 | cat)
     one; until_true is_served
     process=$(resident)
     readlink /proc/$process/cwd
@@ -27,13 +27,15 @@ test("a call leaves one behind, which serves the next ones and has nothing of th
     tr '\\0' '\\n' </proc/$process/environ | grep -c ENGINE || true
     cat /proc/$process/oom_score_adj
     [ "$(cut -d' ' -f6 /proc/$process/stat)" = $process ] && echo a session of its own
+    sed -n 's/^Umask:.//p; s/^SigIgn:.*\([4-7c-f]...\)$/ignores SIGTERM/p' /proc/$process/status
+    stat -c %a /run/patchbay/serve.sock
     tr '\\0' ' ' </proc/$process/cmdline; echo
     call ADD c >/dev/null; call DEL c
     served
     status | grep 'left it behind'
   `);
   // The pipes are the resident's own: two of its queue, one to its worker.
-  const own = ["/dev/null", "/dev/null", "/dev/null", "0", "0", "a session of its own"];
+  const own = ["/dev/null", "/dev/null", "/dev/null", "0", "0", "a session of its own", "0077", "700"];
   const line = "a call left it behind; it ends when nobody calls, or its program changes";
   expect(said).toEqual(["/", "3", ...own, "patchbay serve --left --idle=900 ", "2", line]);
 });
@@ -77,6 +79,10 @@ const UNWANTED: Record<string, string> = {
   "in another mount namespace": `unshare --mount sh -c '${CALL}'`,
   "in another network namespace": `unshare --net sh -c '${CALL}'`,
   "in a user namespace": `unshare --user --map-root-user sh -c '${CALL}' >/dev/null || true`,
+  "with fewer rights": `setpriv --bounding-set=-net_raw sh -c '${CALL}'`,
+  "with a limit of its own": `sh -c 'ulimit -f 7000; ${CALL}'`,
+  "by a plugin that is asked for help": "/run/cni/bridge --help >/dev/null 2>&1 || true",
+  "where others may write to the directory": "chmod 775 /run/patchbay; leave 2>/dev/null; chmod 755 /run/patchbay",
   "in another root directory":
     `mkdir /run/root; mount --rbind / /run/root; chroot /run/root sh -c '${CALL}'; umount -l /run/root`,
   "where the file beside the program is gone": "/run/cni/patchbay install --no-resident /run/cni >/dev/null; leave",
@@ -126,6 +132,20 @@ test("none is left where another resident listens, and a second one by hand is r
     /run/cni/patchbay serve --left 2>&1 || echo $?
   `),
   ).toEqual(["0", "0", "1", expect.stringContaining("another resident was left behind"), "1"]);
+});
+
+test("who starts a resident, and who wants none, ends the one that was left", async () => {
+  expect(
+    await inOwnMachine(`
+    leave; until_true is_served
+    /run/cni/patchbay serve 2>/dev/null &
+    until_true none; until_true is_served; status | grep -c 'are served'; leave; residents
+    kill $!; wait $!
+    leave; until_true is_served
+    /run/cni/patchbay install --no-resident /run/cni | grep -c 'left behind'
+    until_true none
+  `),
+  ).toEqual(["1", "0", "1"]);
 });
 
 test("it ends when nobody calls, at SIGTERM, and when its file changes or goes", async () => {

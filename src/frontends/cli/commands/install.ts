@@ -2,6 +2,8 @@
  * `patchbay install DIR`: one copy of this program in a CNI plugin directory, and a symbolic link to it for every
  * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept. Where all of
  * it is there already, nothing is written.
+ *
+ * Longer than 300 lines: what is installed and what is uninstalled are the same files.
  */
 import { NOT_IN_EVERY_RELEASE } from "../../../cni/about.ts";
 import { errorText } from "../../../cni/error.ts";
@@ -171,7 +173,11 @@ function installInto(directory: string, links: readonly Links[], given: GivenArg
     for (const { bin, names } of links) linkPrograms(bin, directory, names);
     return isFirst;
   });
-  for (const service of services) installService(service, directory, wayOf(service, given, isFirst));
+  for (const service of services) {
+    const way = wayOf(service, given, isFirst);
+    installService(service, directory, way);
+    if (service.permission !== undefined && ["none", "systemd"].includes(way)) endResident(`${directory}/${PROGRAM}`);
+  }
 }
 
 function wayOf({ option, comesUnasked, permission }: ServiceRow, given: GivenArguments, isFirst: boolean): Way {
@@ -280,10 +286,13 @@ function uninstall(directory: string): void {
   }
   removeBackups(directory);
   const program = `${directory}/${PROGRAM}`;
-  if (!removeFile(program)) return;
-  printLine(`${program}: removed`);
-  const resident = endLeft(program);
-  if (resident !== undefined) printLine(`process ${resident}: the resident that a call had left behind ends`);
+  endResident(program);
+  if (removeFile(program)) printLine(`${program}: removed`);
+}
+
+function endResident(program: string): void {
+  const pid = endLeft(program);
+  if (pid !== undefined) printLine(`process ${pid}: the resident that a call had left behind ends`);
 }
 
 /** The runtime obeys the caller's environment, so a privileged copy would give every user its privileges. */
