@@ -19,6 +19,8 @@ status() { /run/cni/patchbay serve --status; }
 served() { status | sed -n 's/^calls: \\([0-9]*\\) served.*/\\1/p'; }
 # Until a command succeeds, for at most a minute.
 until_true() { i=0; until "$@"; do i=$((i+1)); [ $i -lt 600 ] || { echo "never: $*" >&2; exit 1; }; sleep 0.1; done; }
+# One that has ended may hold the lock for a moment longer.
+leave_one() { leave; one; }
 none() { [ "$(residents)" = 0 ]; }
 one() { [ "$(residents)" = 1 ]; }
 is_served() { status >/dev/null; }
