@@ -10,7 +10,13 @@ test("each named run is of a file that is there", () => {
   expect(new Set(namedRuns).size).toBe(namedRuns.length);
   expect(namedRuns.filter((name) => !existsSync(join(root, runOf(name).file)))).toEqual([]);
   for (const name of runsThroughResident) expect(runOf(name).env).toEqual({ PATCHBAY_TEST_RESIDENT: "1" });
-  expect(runOf("test/kernel/ptp.test.ts")).toEqual({ file: "test/kernel/ptp.test.ts", flags: [], env: {} });
+  expect(runOf("test/kernel/ptp.test.ts")).toMatchObject({ file: "test/kernel/ptp.test.ts", flags: [], env: {} });
+});
+
+test("a run by names has the tests of these names, and no others", () => {
+  const { named } = runOf("test/frontends/podman/clean-up.test.ts (the rest)");
+  expect([named.test("teardown with nothing: bridge"), named.test("a lock that is held")]).toEqual([true, false]);
+  expect(runOf("test/kernel/ptp.test.ts").named.test("anything")).toBe(true);
 });
 
 test("short and long have every file together, and a share has its rest", () => {

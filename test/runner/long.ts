@@ -180,12 +180,12 @@ const kinds: readonly { suffix: string; runs: readonly Part[]; env: Record<strin
   { suffix: RESIDENT, runs: again, env: { PATCHBAY_TEST_RESIDENT: "1" } },
 ];
 
-/** What `bun test` gets for a run: a file's name is that of its plain run. */
-export function runOf(name: string): { file: string; flags: string[]; env: Record<string, string> } {
+/** What `bun test` gets for a run, and which of its tests that runs: a file's name is that of its plain run. */
+export function runOf(name: string): { file: string; flags: string[]; named: RegExp; env: Record<string, string> } {
   const kind = kinds.find(({ suffix }) => name.endsWith(suffix));
-  if (kind === undefined) return { file: name, flags: [], env: {} };
+  if (kind === undefined) return { file: name, flags: [], named: /^/, env: {} };
   const file = name.slice(0, -kind.suffix.length), named = kind.runs.find((one) => one.file === file)?.named;
-  return { file, flags: named === undefined ? [] : ["-t", named], env: kind.env };
+  return { file, flags: named === undefined ? [] : ["-t", named], named: new RegExp(named ?? ""), env: kind.env };
 }
 
 /** The runs that a person asked for by this name; a PATH alone means the plain runs. */

@@ -83,7 +83,9 @@ class Run {
     const isAgain = own.env.PATCHBAY_TEST_RESIDENT !== undefined;
     let skipped = 0;
     for (const [index, result] of found.entries()) {
-      const named = { ...result, file: names[index]! };
+      // The report has those as skipped, too, that the run is not to have.
+      const cases = result.cases.filter(({ name }) => own.named.test(name));
+      const named = { ...result, cases, file: names[index]! };
       const told = isAgain ? withoutSkipped(named) : named;
       this.results.files.push(told);
       this.#print(told);
