@@ -55,7 +55,9 @@ function work(slot: number, rehearsals: number): number | undefined {
 function isServable(calledBy: string, args: readonly string[]): boolean {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1);
   if (pluginNamed(name) !== undefined) return args.length === 0;
-  return name === "netavark" || SERVABLE.includes(args[0] ?? "");
+  // Its options stand before the verb; what stays, such as dhcp-proxy, is not to leave another process at its end.
+  if (name === "netavark") return args.includes("setup") || args.includes("teardown");
+  return SERVABLE.includes(args[0] ?? "");
 }
 
 /** Not hooks: what they leave would stay in the container's scope, and keep that. */

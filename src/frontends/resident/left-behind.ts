@@ -1,7 +1,7 @@
 /**
  * A resident that nobody has to set up: a call that has done its work leaves one behind, where a file beside the program
  * permits it (`install --resident=left`). It has the engine's namespaces, rights, control group and labels by birth, and
- * nothing else of the call: no descriptor, directory, environment, session or OOM score.
+ * nothing else of the call: no descriptor, directory, environment, session, ignored signal or priority.
  *
  * No service manager knows it, so it is humble. It is one, which a lock says that it holds all its life. It ends when nobody
  * calls, and when its program's file goes or changes. It is not begun where it could be in somebody's way.
@@ -40,10 +40,11 @@ const LEFT = "--left";
 export function leaveResident(): void {
   if (process.geteuid!() !== 0 || variable("PATCHBAY_RESIDENT") === "off") return;
   try {
-    const lock = takeLock();
+    // Asked first: where none may be left, no file of it is to stay either.
+    const lock = isOutOfTheWay() ? takeLock() : undefined;
     if (lock === undefined) return;
     try {
-      if (residentPid() === undefined && isOutOfTheWay()) start(lock);
+      if (residentPid() === undefined) start(lock);
     } finally {
       closeFile(lock);
     }
