@@ -200,6 +200,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "ffi/reaper.ts",
     "ffi/spawn.ts",
     "frontends/resident/lease-service.ts",
+    "frontends/resident/left-behind.ts",
     "frontends/resident/own-file.ts",
     "frontends/resident/serve.ts",
     "frontends/resident/workers.ts",
