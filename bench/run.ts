@@ -28,12 +28,11 @@ import { netavark } from "./rows/netavark.ts";
 import { ovs } from "./rows/ovs.ts";
 import { paused } from "./rows/paused.ts";
 import { runtime } from "./rows/runtime.ts";
-import { staticAddresses, version } from "./rows/small.ts";
+import { staticAddresses } from "./rows/small.ts";
 
 const root = resolve(import.meta.dir, "..");
 const GO_PLUGINS = process.env.PATCHBAY_TEST_GO_PLUGINS ?? "/usr/lib/cni";
 const benchmarks: Benchmark[] = [
-  version,
   loopback,
   staticAddresses,
   attach,

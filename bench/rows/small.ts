@@ -1,4 +1,4 @@
-/** Calls that change nothing in the kernel: VERSION and static. */
+/** A call that changes nothing in the kernel. */
 import type { Bench, Benchmark, Row } from "../bench.ts";
 import { pluginCall, succeed } from "../call.ts";
 import { prepare } from "../process.ts";
@@ -28,11 +28,6 @@ function measure({ machine }: Bench, runs: number, plugin: string, verb: string,
   });
   return [row("", served!), row(", alone", alone!)];
 }
-
-export const version: Benchmark = {
-  name: "version",
-  run: (bench) => measure(bench, bench.runs(300), "bridge", "VERSION", {}),
-};
 
 export const staticAddresses: Benchmark = {
   name: "static",
