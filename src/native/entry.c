@@ -263,7 +263,8 @@ static int is_unfit(const struct start *start, struct lack *lack) {
     return lacks(lack, "memory that is writable and executable is forbidden here", "",
                  "allow it to patchbay, as execmem of SELinux or MemoryDenyWriteExecute=no of systemd (docs/hosts.md)");
   }
-  if (CALL3(faccessat, AT_FDCWD, loader, 4 /* R_OK */) < 0) {
+  long found = CALL3(faccessat, AT_FDCWD, loader, 4 /* R_OK */);
+  if (found == -ENOENT || found == -ENOTDIR || found == -EACCES) {
     return lacks(lack, "this host has no dynamic loader ", loader,
                  "install the C library that it belongs to, or the build of patchbay for the one that the host has "
                  "(docs/hosts.md)");
