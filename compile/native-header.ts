@@ -82,3 +82,12 @@ function list(name: string, texts: readonly string[]): string {
 function text(value: string): string {
   return JSON.stringify(value).replaceAll("\\u0000", "\\000");
 }
+
+/** By a process that loads the sources as they are now. */
+export function nativeHeaderOfNow(): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, import.meta.path]);
+  if (exitCode !== 0) throw new Error(`the sources do not load: ${stderr}`);
+  return stdout.toString();
+}
+
+if (import.meta.main) process.stdout.write(nativeHeader());

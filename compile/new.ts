@@ -9,6 +9,7 @@ import { kindNames } from "../src/resources/table.ts";
 import { Refused } from "./arguments.mjs";
 import { format } from "./format.ts";
 import { outdated } from "./generate.ts";
+import { NATIVE_HEADER, nativeHeaderOfNow } from "./native-header.ts";
 import { defineTool, runTool } from "./tool.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
 
@@ -126,7 +127,9 @@ async function make(wanted: Wanted): Promise<number> {
     if (format([...files.keys()]) !== 0) throw new Error("the files could not be formatted");
     const generated = await outdated();
     for (const [path, text] of generated) writing.write(path, text);
-    console.log([...files.keys(), ...generated.keys()].map((path) => `wrote ${path}`).join("\n"));
+    // It loads the plugins.
+    writing.write(NATIVE_HEADER, nativeHeaderOfNow());
+    console.log([...files.keys(), ...generated.keys(), NATIVE_HEADER].map((path) => `wrote ${path}`).join("\n"));
   } catch (error) {
     writing.undo();
     console.error(`new: ${(error as Error).message}; nothing was made`);
