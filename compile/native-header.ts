@@ -65,9 +65,7 @@ function byVersions(): Map<string, string[]> {
 
 function answersOf(versions: readonly string[], names: readonly string[]): string {
   const [, about] = aboutText(NAME, VERSION, versions).split(NAME);
-  return `  EACH(${names.map((name) => text(`${name}\0`)).join(" ")}, \\\n       ${
-    text(versionDocument(versions))
-  }, \\\n       ${text(about!)})`;
+  return `  EACH(${textsOf(names, " ")}, \\\n       ${text(versionDocument(versions))}, \\\n       ${text(about!)})`;
 }
 
 function constants(name: string, values: Readonly<Record<string, number>>): string {
@@ -75,7 +73,11 @@ function constants(name: string, values: Readonly<Record<string, number>>): stri
 }
 
 function list(name: string, texts: readonly string[]): string {
-  return `#define ${name}_LIST ${texts.map((one) => `${text(`${one}\0`)}`).join(" \\\n  ")}`;
+  return `#define ${name}_LIST ${textsOf(texts, " \\\n  ")}`;
+}
+
+function textsOf(list: readonly string[], between: string): string {
+  return list.map((one) => text(`${one}\0`)).join(between);
 }
 
 /** As C and JSON both write it, but for NUL, whose short form in C must not have a digit behind it. */

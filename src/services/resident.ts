@@ -1,4 +1,7 @@
-/** The resident, `patchbay serve`: a service of systemd that the first call starts, or a process that a call leaves behind. Its room is frontends/resident. */
+/**
+ * The resident, `patchbay serve`: a service of systemd that the first call starts, or a process that a call leaves behind.
+ * Its room is frontends/resident.
+ */
 import { PERMISSION } from "../process/left-resident.ts";
 import { RESIDENT_SOCKET } from "../process/state-directory.ts";
 import type { ServiceRow, Units } from "./service.ts";

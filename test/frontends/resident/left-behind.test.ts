@@ -30,14 +30,15 @@ test("a call leaves one behind, which serves the next ones and has nothing of th
     sed -n 's/^Umask:.//p; s/^SigIgn:.*\([4-7c-f]...\)$/ignores SIGTERM/p' /proc/$process/status
     stat -c %a /run/patchbay/serve.sock
     tr '\\0' ' ' </proc/$process/cmdline; echo
-    call ADD c >/dev/null; call DEL c
-    served
+    # Where the machine is busy, a call runs by itself.
+    served_twice() { call ADD c >/dev/null; call DEL c; [ "$(served)" -ge 2 ]; }
+    until_true served_twice; echo served twice
     status | grep 'left it behind'
   `);
   // The pipes are the resident's own: two of its queue, one to its worker.
   const own = ["/dev/null", "/dev/null", "/dev/null", "0", "0", "a session of its own", "0077", "700"];
   const line = "a call left it behind; it ends when nobody calls, or its program changes";
-  expect(said).toEqual(["/", "3", ...own, "patchbay serve --left --idle=900 ", "2", line]);
+  expect(said).toEqual(["/", "3", ...own, "patchbay serve --left --idle=900 ", "served twice", line]);
 });
 
 test("a hundred calls at once leave one, and all succeed", async () => {
@@ -63,9 +64,9 @@ test("netavark and the runtime leave one, too, and a hook leaves none", async ()
     mkdir /run/networks
     echo '{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"loopback"}]}' >/run/networks/net.conflist
     /run/cni/patchbay del --config-dir /run/networks net /var/run/netns/c1 >/dev/null 2>&1 || true
-    residents; kill $(resident); until_true none; sleep 0.2
-    echo '{}' | /run/cni/netavark -c /run/networks teardown /var/run/netns/c1 >/dev/null 2>&1 || true
-    residents
+    residents; kill $(resident); until_true none
+    teardown() { echo '{}' | /run/cni/netavark -c /run/networks teardown /var/run/netns/c1 >/dev/null 2>&1 || true; one; }
+    until_true teardown; residents
   `),
   ).toEqual(["0", "1", "1"]);
 });

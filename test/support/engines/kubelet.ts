@@ -53,8 +53,7 @@ export class Kubelet {
 
   private constructor(readonly room: EngineMachine, readonly cri: Cri) {}
 
-  /** `plugins` is the directory that containerd calls plugins in. */
-  /** `init`: a shell script that runs "$@", which is containerd. */
+  /** `plugins` is the directory that containerd calls plugins in; `init` a shell script that runs "$@", which is containerd. */
   static async open(room: EngineMachine, plugins = PLUGINS, init?: string): Promise<Kubelet> {
     const kubelet = new Kubelet(room, new Cri(`/proc/${room.machine.pid}/root${SOCKET}`));
     kubelet.#init = init;
