@@ -53,6 +53,18 @@ test("what only waits runs four times as often at a time as there are processors
   expect(play(eight, 2).end).toBe(10);
 });
 
+test("what is left out does not run, but for what the machine has work with already", () => {
+  const durations = { a: { here: 9, vm: 300 }, b: { here: 5 }, c: { here: 4 } };
+  const queue = new Queue(Object.keys(durations).map((file) => [file]), durations, { jobs: 1, usesVm: true });
+  const first = queue.next() as Step;
+  expect(queue.leaveOut()).toEqual(["b", "c"]);
+  queue.done(first, 1);
+  const second = queue.next() as Step;
+  expect([first.files, second]).toMatchObject([["a"], { files: ["a"], on: "vm" }]);
+  queue.done(second, 0);
+  expect(queue.next()).toBeUndefined();
+});
+
 test("without the virtual machine, what is skipped is only skipped", () => {
   expect(play({ a: { here: 5, vm: 10 }, b: { here: 2 } }, 2, false).order).toEqual(["a", "b"]);
 });

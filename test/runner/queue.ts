@@ -102,6 +102,11 @@ export class Queue {
     return this.#running.size > 0 ? "wait" : undefined;
   }
 
+  /** What waits does not run. What has run, has its tests for the machine run there. */
+  leaveOut(): string[] {
+    return this.#waiting.splice(0).flat();
+  }
+
   #take(isWanted: (files: readonly string[]) => boolean): readonly string[] | undefined {
     const at = this.#waiting.findIndex(isWanted);
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];

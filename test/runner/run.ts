@@ -8,6 +8,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
+import { flagsOf, passedOn } from "./bun-flags.ts";
 import { readJUnit } from "./junit.ts";
 import { newSeed } from "../support/random.ts";
 import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
@@ -16,6 +17,7 @@ import { describe, ranNowhere, readDurations, record, repeatFailures, type Resul
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { testsFor } from "./tests-for.ts";
 import { byProcess } from "./shared-process.ts";
+import { within } from "./within.ts";
 import { type FileResult, killRunning, runFiles, runToEnd } from "./test-process.ts";
 
 interface Options {
@@ -24,6 +26,8 @@ interface Options {
   isUnit: boolean;
   isLong: boolean;
   isRecorded: boolean;
+  /** The time of a long run. */
+  withinSeconds: number | undefined;
   jobs: number;
   filters: string[];
   /** Source files. */
@@ -41,6 +45,7 @@ class Run {
   readonly #options: Options;
   readonly #directory: string;
   readonly results: Results = { files: [], vm: [] };
+  readonly leftOut: string[] = [];
   readonly #current = new Map<Step, number>();
 
   constructor(options: Options, directory: string) {
@@ -48,12 +53,14 @@ class Run {
     this.#directory = directory;
   }
 
-  async all(processes: readonly string[][], durations: Durations, usesVm: boolean): Promise<void> {
+  /** `until`: after that, files that wait are left out, because the machine is slower than it was when they were recorded. */
+  async all(processes: readonly string[][], durations: Durations, usesVm: boolean, until: number): Promise<void> {
     const queue = new Queue(processes, durations, { jobs: this.#options.jobs, usesVm });
     const alive = setInterval(() => this.#sayWhatRuns(), STILL_RUNNING_EVERY_MS);
     let somethingEnded = Promise.withResolvers<void>();
     const worker = async () => {
       for (let step = queue.next(); step !== undefined; step = queue.next()) {
+        if (performance.now() > until) this.leftOut.push(...queue.leaveOut());
         if (step === "wait") {
           await somethingEnded.promise;
           continue;
@@ -190,8 +197,11 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
     say(
       `running ${files.length} test files, the work of ${options.jobs} processors at a time${way}, PATCHBAY_TEST_SEED=${seed}`,
     );
-    const durations = readDurations();
-    await run.all(processesOf(options, files, durations, Number(seed)), durations, usesVm(options));
+    const durations = readDurations(), { withinSeconds: seconds = Infinity, jobs } = options;
+    const taken = seconds === Infinity ? files : within(files, durations, { seconds, jobs, seed: Number(seed) });
+    run.leftOut.push(...files.filter((file) => !taken.includes(file)));
+    const until = started + 1000 * seconds;
+    await run.all(processesOf(options, taken, durations, Number(seed)), durations, usesVm(options), until);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -200,6 +210,7 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   const nowhere = isShort(options) ? nowhereRun(run.results) : [];
   for (const file of nowhere) say(`FAILED: ${file} skips tests, and test/runner/long.ts does not have it`);
   if (usesVm(options)) { for (const one of ranNowhere(run.results)) say(`FAILED: ran nowhere: ${one}`); }
+  for (const one of run.leftOut) say(`left to other runs: ${one}`);
   if (options.isRecorded) record(run.results, options.top);
   if (counts.skipped > 0) say("what is skipped runs in the virtual machine: npm run test:long");
   const processorSeconds = [...run.results.files, ...run.results.vm].reduce(
@@ -212,29 +223,12 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   return counts.failed === 0 && nowhere.length === 0 ? 0 : 1;
 }
 
-/** Options of `bun test` that it gets as they are. */
-const passedOn = {
-  "test-name-pattern": {
-    type: "string",
-    short: "t",
-    value: "REGEX",
-    about: "only tests with such a name, by `bun test`",
-  },
-  bail: { type: "boolean", about: "ends a file at its first failure, by `bun test`" },
-  only: { type: "boolean", about: "only `test.only`, by `bun test`" },
-  todo: { type: "boolean", about: "also `test.todo`, by `bun test`" },
-  "rerun-each": { type: "string", value: "N", about: "each file so often, by `bun test`" },
-  seed: { type: "string", value: "N", about: "the order of tests, by `bun test`" },
-  randomize: { type: "boolean", about: "tests in random order, by `bun test`" },
-  timeout: { type: "string", value: "MS", about: "ends a test after this time, by `bun test`" },
-} as const;
-
 export const tool = defineTool({
   name: "test",
   call: "npm test",
   about:
     `Runs the tests, as root. With PATHs, the files that have one in theirs, whole; "through a resident" is a PATH for what
-the long run repeats so. Without a PATH, long tables of cases are run in part. npm run test:long, which takes half an hour, has the rest: repetitions
+the long run repeats so. Without a PATH, long tables of cases are run in part. npm run test:long, which takes an hour, has the rest: repetitions
 through a resident, and what this kernel skips, in the virtual machine.
 
 The last line is "N passed, N failed, N skipped". The exit status is 0 when nothing failed.`,
@@ -254,14 +248,23 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
       value: "N",
       about: "the work of so many processors at a time, instead of all there are; with 1, one file at a time",
     },
+    within: {
+      type: "string",
+      value: "SECONDS",
+      about: "with --long: so much, by chance, as fits into this time; the seed says what",
+    },
     record: { type: "boolean", default: false, about: "writes down how long each file took (durations.json)" },
     top: { type: "string", default: root },
     ...passedOn,
   },
   needs: ({ values }) => values.unit ? "packages" : "all",
   begin({ values, positionals }) {
-    const { jobs = String(availableParallelism()) } = values;
+    const { jobs = String(availableParallelism()), within } = values;
     if (!/^[1-9]\d*$/.test(jobs)) throw new Refused(`--jobs ${jobs}: not a number of files`);
+    if (!/^[1-9]\d*$/.test(within ?? "1")) throw new Refused(`--within ${within}: not a number of seconds`);
+    if (within !== undefined && !values.long) {
+      throw new Refused("--within is for --long: npm test leaves nothing out");
+    }
     const kinds = [values.unit && "--unit", values.long && "--long", values.for.length > 0 && "--for"].filter(
       Boolean,
     );
@@ -270,20 +273,17 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
       const isFile = existsSync(path) && statSync(path).isFile();
       if (!isFile) throw new Refused(`--for ${path}: there is no such file`);
     }
-    const flags = Object.keys(passedOn).flatMap((name) => {
-      const value = values[name as keyof typeof passedOn];
-      return value === undefined ? [] : value === true ? [`--${name}`] : [`--${name}=${value}`];
-    });
     const options: Options = {
       top: values.top,
       isUnit: values.unit,
       isLong: values.long,
       isRecorded: values.record,
+      withinSeconds: within === undefined ? undefined : Number(within),
       // Not more: the virtual machine would get less than a processor, and come last.
       jobs: Number(jobs),
       filters: positionals,
       changed: values.for.map((path) => relative(root, resolve(path))),
-      flags,
+      flags: flagsOf(values),
     };
     const files = chosen(options);
     if (files.length === 0) {
