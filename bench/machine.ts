@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { openNetns } from "../src/ffi/netns.ts";
 import { readTextFile } from "../src/ffi/files.ts";
 import { check, libc } from "../src/ffi/libc.ts";
+import { RESIDENT_BOARD, RESIDENT_SOCKET } from "../src/process/state-directory.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import { adoptOrphans, childrenOf } from "./process.ts";
 
@@ -28,6 +29,8 @@ export interface Machine {
   servedAtLeast<T>(calls: number, work: () => T): T;
   /** Ends the resident, and starts a new one, which has served nothing. */
   startAgain(): void;
+  /** Ends the resident. The next call starts a new one, as by a socket of systemd's. */
+  startByCall(): void;
   /** Ends the resident. */
   close(): void;
 }
@@ -65,7 +68,13 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
   const served = openSide("served", links), go = openSide("go", goPlugins);
   const alone = openSide("alone", links, { PATCHBAY_RESIDENT: "off" });
   const services = new Set<number>();
-  let resident = startResident(patchbay, served);
+  let resident: Bun.Subprocess = startResident(patchbay, served);
+  const end = () => {
+    resident.kill("SIGKILL");
+    rmSync(RESIDENT_SOCKET);
+    // A launcher takes a socket with a board for one that has workers.
+    rmSync(RESIDENT_BOARD);
+  };
   return {
     services,
     served,
@@ -83,9 +92,12 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
       throw new Error(`the resident served ${count} calls of ${calls}; it declined ${JSON.stringify(now.declined)}`);
     },
     startAgain() {
-      resident.kill("SIGKILL");
-      rmSync("/run/patchbay/serve.sock");
+      end();
       resident = startResident(patchbay, served);
+    },
+    startByCall() {
+      end();
+      resident = startActivator(patchbay, served);
     },
     close: () => resident.kill(),
   };
@@ -104,10 +116,19 @@ function startResident(patchbay: string, { onHost }: Side) {
   return resident;
 }
 
+/** It becomes the resident when somebody connects. */
+function startActivator(patchbay: string, { onHost }: Side) {
+  const words = ["systemd-socket-activate", "--seqpacket", "-l", RESIDENT_SOCKET, patchbay, "serve"];
+  const activator = onHost(() => Bun.spawn(words, { stdin: "ignore", stdout: "inherit", stderr: "ignore" }));
+  for (const deadline = Date.now() + 10_000; !existsSync(RESIDENT_SOCKET); Bun.sleepSync(5)) {
+    if (activator.exitCode !== null || Date.now() > deadline) throw new Error(`${words[0]} does not start`);
+  }
+  return activator;
+}
+
 /** Its first worker waits for calls: the board, which this resident has made, has the worker's process id. */
 function isReady(resident: number): boolean {
-  const path = "/run/patchbay/serve~board";
-  const board = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+  const board = existsSync(RESIDENT_BOARD) ? readFileSync(RESIDENT_BOARD) : Buffer.alloc(0);
   return board.length > 4 && childrenOf(resident).includes(board.readUInt32LE(0));
 }
 

@@ -13,7 +13,7 @@ import { picture } from "./picture.ts";
 import { readAgain } from "./process.ts";
 import { type Environment, environment, formatReport, formatRow, loadNow } from "./report.ts";
 import { attach, loopback, masquerade } from "./rows/attach.ts";
-import { burst } from "./rows/burst.ts";
+import { burst, firstBurst } from "./rows/burst.ts";
 import { chain } from "./rows/chain.ts";
 import { chained } from "./rows/chained.ts";
 import { coldStart } from "./rows/cold-start.ts";
@@ -49,6 +49,7 @@ const benchmarks: Benchmark[] = [
   dhcp,
   dhcpLeases,
   burst,
+  firstBurst,
   floor,
   coldStart,
   memory,

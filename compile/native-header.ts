@@ -10,7 +10,7 @@ import { VERBS_WITH_STDIN } from "../src/frontends/podman/call-of-driver.ts";
 import { SLOTS } from "../src/frontends/resident/board.ts";
 import * as protocol from "../src/frontends/resident/protocol.ts";
 import { loadPlugin, netavarkDriverNames, pluginNames } from "../src/plugins/table.ts";
-import { RESIDENT_BOARD, RESIDENT_SOCKET } from "../src/process/state-directory.ts";
+import { RESIDENT_BOARD, RESIDENT_SOCKET, TURNS } from "../src/process/state-directory.ts";
 import { VERSION } from "../src/process/version.ts";
 
 export const NATIVE_HEADER = "src/native/shared.h";
@@ -25,6 +25,7 @@ export function nativeHeader(): string {
 
 #define SOCKET_PATH ${text(RESIDENT_SOCKET)}
 #define BOARD_PATH ${text(RESIDENT_BOARD)}
+#define TURNS_PATH ${text(TURNS)}
 enum { PROTOCOL = ${PROTOCOL}, MESSAGE_BYTES = ${MESSAGE_BYTES}, BUILD_BYTES = ${BUILD_BYTES}, SLOTS = ${SLOTS} };
 ${constants("answer", { READY, DECLINED, DONE, DONE_IN_FILES, PROVE })}
 

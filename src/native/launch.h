@@ -34,9 +34,11 @@ enum {
   NONBLOCKING = 04000,
 };
 
-/* How long a call waits for READY. After PROMPT_MS it goes on only while a worker will take a call soon, and looks every
- * BETWEEN_LOOKS_MS. A hundred calls at once need much less than PATIENCE_MS. */
+/* How long a call waits for READY. After PROMPT_MS it goes on only while a worker will take a call soon or others have all
+ * turns, and looks every BETWEEN_LOOKS_MS. A hundred calls at once need much less than PATIENCE_MS. */
 enum { PATIENCE_MS = 1000, PROMPT_MS = 1, BETWEEN_LOOKS_MS = 10 };
+/* So many calls that nobody takes run by themselves at a time, for each processor. */
+enum { TURNS_A_PROCESSOR = 1 };
 /* A worker that has had its call for longer may have it for long: this call takes less by itself. */
 enum { LONG_CALL_MS = 100 };
 /* The same limit as readAll in src/ffi/files.ts: the runtime refuses what is longer. */
@@ -339,10 +341,37 @@ static int is_worth_waiting(void) {
   return 0;
 }
 
+/* Processors that this process may run on. */
+static int count_processors(void) {
+  uint64_t mask[16] = {0};
+  int count = 0;
+  if (CALL3(sched_getaffinity, 0, sizeof mask, mask) <= 0) return 1;
+  for (unsigned at = 0; at < sizeof mask / sizeof *mask; at++) {
+    for (uint64_t left = mask[at]; left != 0; left &= left - 1) count++;
+  }
+  return count;
+}
+
+/* Whether this call may run by itself: no others do, or few enough. A hundred at once would otherwise take the processors
+ * from the resident that their first one has started. A turn is a lock on a byte of the file, which is open until the
+ * process ends. */
+static int takes_turn(int turns) {
+  for (int at = count_processors() * TURNS_A_PROCESSOR - 1; at >= 0; at--) {
+    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    long failure = CALL3(fcntl, turns, F_SETLK, &turn);
+    if (failure != -EAGAIN && failure != -EACCES) return 1;
+  }
+  return 0;
+}
+
 /* What the resident says to the request. */
 static int await_worker(int resident, struct buffer *buffer) {
-  int answer = receive(resident, buffer, 0, PROMPT_MS);
-  for (int waited = 0; answer == SILENT && waited < PATIENCE_MS && is_worth_waiting(); waited += BETWEEN_LOOKS_MS) {
+  int answer = receive(resident, buffer, 0, PROMPT_MS), turns = -1;
+  for (int waited = 0; answer == SILENT && waited < PATIENCE_MS; waited += BETWEEN_LOOKS_MS) {
+    if (!is_worth_waiting()) {
+      if (turns < 0) turns = CALL4(openat, AT_FDCWD, TURNS_PATH, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+      if (takes_turn(turns)) break;
+    }
     answer = receive(resident, buffer, 0, BETWEEN_LOOKS_MS);
   }
   /* A worker may have said READY during the look. */

@@ -4,6 +4,7 @@
 
 #define SOCKET_PATH "/run/patchbay/serve.sock"
 #define BOARD_PATH "/run/patchbay/serve~board"
+#define TURNS_PATH "/run/patchbay/serve~turns"
 enum { PROTOCOL = 826426192, MESSAGE_BYTES = 196608, BUILD_BYTES = 20, SLOTS = 128 };
 enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
 

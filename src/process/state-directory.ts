@@ -14,6 +14,8 @@ export const DIRECTORY_OF_ROOT = "/run/patchbay";
 export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
 /** What the resident's workers do. Names of networks have no "~". */
 export const RESIDENT_BOARD = `${DIRECTORY_OF_ROOT}/serve~board`;
+/** Locked by calls that run by themselves where a resident takes none (src/native/launch.h). */
+export const TURNS = `${DIRECTORY_OF_ROOT}/serve~turns`;
 /** Locked by a resident that a call has left behind. */
 export const LEFT_BEHIND = `${DIRECTORY_OF_ROOT}/serve~left`;
 

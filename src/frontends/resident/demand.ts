@@ -24,10 +24,10 @@ export class Demand {
     return this.limits.most > this.limits.least;
   }
 
-  /** Calls wait although so many workers are ready to take them. */
+  /** Calls wait although so many workers are ready to take them: a burst does not wait for one more at a time. */
   noteQueue(ready: number): void {
     this.queuedAt = this.now();
-    if (ready >= this.count) this.count = Math.min(this.count + 1, this.limits.most);
+    if (ready >= this.count) this.count = Math.min(this.count * 2, this.limits.most);
   }
 
   /** Takes one away when no call has waited for long. Returns after how many milliseconds to ask again. */

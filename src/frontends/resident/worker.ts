@@ -64,6 +64,8 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
     if (connection === undefined) continue;
     let isCall = false;
     board.setBusy();
+    // A burst may have started the resident, and its first call takes longest.
+    if (calls === 0 && waiting.ready() === LISTENING) queue.tell();
     try {
       isCall = serve(connection, streams, build, runCall);
     } finally {
@@ -103,7 +105,10 @@ class Queue {
 
   note(hasWaited: boolean): void {
     this.length = hasWaited ? this.length + 1 : 0;
-    if (this.length % 2 === 1 || this.length === 0) return;
+    if (this.length % 2 === 0 && this.length > 0) this.tell();
+  }
+
+  tell(): void {
     libc.write(QUEUE, Uint8Array.of(1), 1);
   }
 }

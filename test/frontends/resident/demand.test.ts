@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { Demand } from "../../../src/frontends/resident/demand.ts";
 import { IdleLimit } from "../../../src/frontends/resident/idle-limit.ts";
 
-test("one worker more when calls wait for those that are ready, and one less each 30 s without a queue", () => {
+test("more when calls wait for those that are ready, and one less each 30 s without a queue", () => {
   let now = 1000;
   const demand = new Demand({ least: 1, most: 3 }, () => now);
   expect([demand.wanted, demand.settle(), demand.mayGrow]).toEqual([1, Infinity, true]);
@@ -24,6 +24,14 @@ test("one worker more when calls wait for those that are ready, and one less eac
   expect([demand.settle(), demand.wanted]).toEqual([10_000, 2]);
   now += 10_000;
   expect([demand.settle(), demand.wanted]).toEqual([Infinity, 1]);
+});
+
+test("a burst does not wait for one more at a time", () => {
+  const demand = new Demand({ least: 1, most: 7 });
+  for (const [ready, wanted] of [[1, 2], [1, 2], [2, 4], [3, 4], [4, 7], [7, 7]] as const) {
+    demand.noteQueue(ready);
+    expect(demand.wanted).toBe(wanted);
+  }
 });
 
 test("a fixed number stays", () => {
