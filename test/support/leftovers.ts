@@ -7,7 +7,7 @@
  */
 import { fingerprint } from "./fingerprint.ts";
 import type { Container, Machine } from "./machine.ts";
-import { BOARD, SOCKET } from "./resident.ts";
+import { BOARD, SOCKET, TURNS } from "./resident.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";
 
 export interface Moment {
@@ -39,8 +39,8 @@ async function look(machine: Machine): Promise<Look> {
   const lines = [
     ...kernel.lines.flatMap(steady),
     ...held,
-    // A resident's socket and board are of no attachment.
-    ...files.split("\n").filter((path) => !["", SOCKET, BOARD].includes(path)).map((path) => `file ${path}`),
+    // A resident's socket and files are of no attachment.
+    ...files.split("\n").filter((path) => !["", SOCKET, BOARD, TURNS].includes(path)).map((path) => `file ${path}`),
   ];
   const isSteady = before !== undefined && fingerprint(machine) === before;
   return { machine, lines, held, fingerprint: isSteady ? before : undefined, unfinished: kernel.unfinished };

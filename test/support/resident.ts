@@ -9,7 +9,7 @@ import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const SOCKET = "/run/patchbay/serve.sock";
-export const BOARD = "/run/patchbay/serve~board";
+export const BOARD = "/run/patchbay/serve~board", TURNS = "/run/patchbay/serve~turns";
 
 /** Whether machines have a resident. Files about residents turn it off for themselves. */
 export function isThroughResident(): boolean {

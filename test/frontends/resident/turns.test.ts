@@ -7,13 +7,13 @@ import { readFileSync, statSync } from "node:fs";
 import { untilListening } from "../../support/listening.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { SOCKET } from "../../support/resident.ts";
+import { SOCKET, TURNS } from "../../support/resident.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
-const TURNS = "/run/patchbay/serve~turns", PROCESSORS = navigator.hardwareConcurrency;
+const PROCESSORS = navigator.hardwareConcurrency;
 
 /** What listens becomes this program with the first call. */
 async function openActivated(program: readonly string[]) {
