@@ -34,7 +34,7 @@ ${list("DRIVER_VERBS", VERBS_WITH_STDIN)}
 ${list("COMMANDS_WITH_STDIN", readStdin)}
 ${list("NETAVARK_SERVED", served)}
 
-/* Names that a prefix may stand before, but these. Projects stand before the plugin that they mean. */
+/* A prefix may stand before a plugin's name, but these are none. A project's name is followed by the plugin that it means. */
 ${list("NO_PLUGINS", netavarkDriverNames)}
 ${list("PROJECTS", Object.entries(PROJECTS).flat())}
 
@@ -46,14 +46,21 @@ ${[...byVersions()].map(([versions, names]) => answersOf(versions.split(" "), na
 
 /* The error of a name that is no plugin's: before the name, and after it. */
 ${
-    refusalOf(NAME).split(NAME).map((part, at) => `#define ${at === 0 ? "NO_PLUGIN" : "NO_PLUGIN_END"} ${text(part)}`)
+    around(refusalOf(NAME)).map((part, at) => `#define ${at === 0 ? "NO_PLUGIN" : "NO_PLUGIN_END"} ${text(part)}`)
       .join("\n")
   }
 `;
 }
 
-/** Stands for the name. */
-const NAME = "NAME", [ABOUT] = aboutText(NAME, VERSION, []).split(NAME);
+/** Stands for the name, and is nowhere else. */
+const NAME = "a-name-of-no-plugin", [ABOUT] = around(aboutText(NAME, VERSION, []));
+
+/** What stands before the name, and what behind it. */
+function around(text: string): string[] {
+  const parts = text.split(NAME);
+  if (parts.length !== 2) throw new Error(`not exactly one name in ${JSON.stringify(text)}`);
+  return parts;
+}
 
 function byVersions(): Map<string, string[]> {
   const found = new Map<string, string[]>();
@@ -65,7 +72,7 @@ function byVersions(): Map<string, string[]> {
 }
 
 function answersOf(versions: readonly string[], names: readonly string[]): string {
-  const [, about] = aboutText(NAME, VERSION, versions).split(NAME);
+  const [, about] = around(aboutText(NAME, VERSION, versions));
   return `  EACH(${textsOf(names, " ")}, \\\n       ${text(versionDocument(versions))}, \\\n       ${text(about!)})`;
 }
 

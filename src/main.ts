@@ -3,7 +3,7 @@ import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import type { DriverCall } from "./frontends/podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
-import { mayLeaveResident } from "./process/left-resident.ts";
+import { mayStartResident } from "./process/resident-by-call.ts";
 
 function run(calledBy: string, args: readonly string[]): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
@@ -51,24 +51,22 @@ function work(slot: number, rehearsals: number): number | undefined {
   return worker.work(slot, rehearsals, ([calledBy, ...rest]) => run(calledBy!, rest));
 }
 
-/** What engines start, and what a resident would serve them. */
-function isServable(calledBy: string, args: readonly string[]): boolean {
+/** Calls that a resident serves (src/native/launch.h), and that engines make again and again. */
+function mayStartOne(calledBy: string, args: readonly string[]): boolean {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1);
   if (pluginNamed(name) !== undefined) return args.length === 0;
-  // Its options stand before the verb; what stays, such as dhcp-proxy, is not to leave another process at its end.
-  if (name === "netavark") return args.includes("setup") || args.includes("teardown");
-  return SERVABLE.includes(args[0] ?? "");
+  if (name === "netavark") return ["setup", "teardown"].includes(args.at(-2) ?? "");
+  return ["patchbay", "cnitool"].includes(name) && VERBS.includes(args[0] ?? "");
 }
 
-/** Not hooks: what they leave would stay in the container's scope, and keep that. */
-const SERVABLE = ["add", "del", "setup", "teardown"];
+/** Not hooks: the resident would stay in the container's scope, and keep that. */
+const VERBS = ["add", "del", "setup", "teardown"];
 
 function main(): number {
   restrictUmask();
   const calledBy = process.argv0, args = process.argv.slice(2), status = run(calledBy, args);
-  if (isServable(calledBy, args) && mayLeaveResident()) {
-    (require("./frontends/resident/left-behind.ts") as typeof import("./frontends/resident/left-behind.ts"))
-      .leaveResident();
+  if (mayStartOne(calledBy, args) && mayStartResident()) {
+    (require("./frontends/resident/by-call.ts") as typeof import("./frontends/resident/by-call.ts")).startByCall();
   }
   return status;
 }

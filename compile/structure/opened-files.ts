@@ -41,7 +41,7 @@ const unjudged: Record<string, string> = {
   "src/plugins/meta/tuning/tuning.ts": "the operator's list of sysctls",
   "src/engine/build.ts": "this program",
   "src/frontends/resident/lease-service.ts": "/dev/null",
-  "src/frontends/resident/left-behind.ts": "processes in /proc, /dev/null",
+  "src/frontends/resident/by-call.ts": "processes in /proc, /dev/null",
   "src/frontends/resident/own-file.ts": "/dev/null",
   "src/frontends/resident/board.ts": "makes it, in the directory of the socket",
   "src/frontends/resident/streams.ts": "/dev/null",

@@ -20,7 +20,7 @@ export const rooms: readonly Room[] = [
       "engine",
       "plugins/table.ts",
       "services/dhcp/service/daemon.ts",
-      "process/left-resident.ts",
+      "process/resident-by-call.ts",
       "ffi",
     ],
   },

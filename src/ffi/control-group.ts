@@ -2,7 +2,7 @@
 import { readTextFile } from "./files.ts";
 
 const MOUNT = "/sys/fs/cgroup";
-/** Version 1 has this number where there is no limit, less a page or so. */
+/** Without a limit, version 1 has 2^63 less a page. */
 const UNLIMITED = 2 ** 62;
 
 /** Whether this process's group, or one above it that is seen here, may have only so much memory. */
@@ -11,7 +11,7 @@ export function hasMemoryLimit(): boolean {
     // `0::/path` is version 2, `5:memory:/path` version 1.
     const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
     if (path === undefined) return false;
-    if (controllers === "") return isLimited(MOUNT, path, "memory.max");
+    if (controllers === "") return ["memory.max", "memory.high"].some((file) => isLimited(MOUNT, path, file));
     return controllers!.split(",").includes("memory") && isLimited(`${MOUNT}/memory`, path, "memory.limit_in_bytes");
   });
 }

@@ -2,7 +2,7 @@
 import { closeFile, namesIn, O_WRONLY, openFile, writeAll } from "./files.ts";
 import { bind, utf8 } from "./libc.ts";
 
-const LAST_SIGNAL = 31, PRIO_PROCESS = 0;
+const LAST_SIGNAL = 64, PRIO_PROCESS = 0;
 const F_SETFD = 2, FD_CLOEXEC = 1;
 
 /** What this process executes next has only the descriptors up to `lastKept`. */

@@ -1,6 +1,6 @@
 /**
- * How a service comes to run: systemd starts it, or calls leave it behind. These do where a file beside the program permits
- * it, which goes wherever the program goes.
+ * How a service comes to run: systemd starts it, or calls do. These do where a file beside the program permits it, which goes
+ * wherever the program goes.
  */
 import { exists, removeFile, replaceFile } from "../ffi/files.ts";
 import { isSystemdRunning } from "../ffi/systemd.ts";
@@ -8,15 +8,15 @@ import { printLine } from "../process/output.ts";
 import type { ServiceRow } from "../services/service.ts";
 import { installUnits, installUnitsUnasked, removeUnits } from "./units.ts";
 
-/** What a person may ask for, of a service that calls may leave behind. */
-export const WAYS: readonly string[] = ["auto", "systemd", "left", "none"];
+/** What a person may ask for, of a service that calls may start. */
+export const WAYS = ["auto", "systemd", "calls", "none"] as const;
 /** `unasked`: as `auto`, for a first installation. */
-export type Way = "auto" | "systemd" | "left" | "none" | "unasked" | "unchanged";
+export type Way = typeof WAYS[number] | "unasked" | "unchanged";
 
 export function installService(service: ServiceRow, directory: string, way: Way): void {
   if (way === "unchanged") return;
   if (way === "none") return removeService(service, directory);
-  if (service.permission !== undefined && (way === "left" || way !== "systemd" && !isSystemdRunning())) {
+  if (service.permission !== undefined && isByCalls(way)) {
     removeUnits(service, directory);
     return permit(service, directory);
   }
@@ -25,23 +25,27 @@ export function installService(service: ServiceRow, directory: string, way: Way)
   else installUnits(service, directory);
 }
 
+function isByCalls(way: Way): boolean {
+  return way === "calls" || way !== "systemd" && !isSystemdRunning();
+}
+
 export function removeService(service: ServiceRow, directory: string): void {
   removeUnits(service, directory);
   forbid(service, directory);
 }
 
 function permit({ permission, option }: ServiceRow, directory: string): void {
-  const path = `${directory}/${permission}`;
+  const path = `${directory}/${permission!.file}`;
   if (exists(path)) return;
-  replaceFile(path, TEXT, { mode: 0o644 });
-  printLine(`${path}: installed; a call that runs by itself leaves a resident behind, which serves the next ones`);
+  replaceFile(path, permission!.text(directory), { mode: 0o644 });
+  printLine(`${path}: installed; ${permission!.outlook}`);
   printLine(`\`patchbay install --no-${option} ${directory}\` removes that again`);
 }
 
-const TEXT = "Calls leave a resident behind; `patchbay install --no-resident` ends that.\n";
-
+/** A resident that a call has started ends without it. */
 function forbid({ permission }: ServiceRow, directory: string): void {
-  const path = `${directory}/${permission}`;
+  if (permission === undefined) return;
+  const path = `${directory}/${permission.file}`;
   // On a file system that is read-only, removing what is not there fails, too.
-  if (permission !== undefined && exists(path) && removeFile(path)) printLine(`${path}: removed`);
+  if (exists(path) && removeFile(path)) printLine(`${path}: removed`);
 }

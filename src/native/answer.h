@@ -56,7 +56,7 @@ static int fill(struct reply *reply, int fd, int status, const char *one, const 
          append(&reply->text, three, length_of(three));
 }
 
-/* Whether there is one. */
+/* Returns whether the first code has a reply to the call. */
 static int reply_of(const struct call *call, struct reply *reply) {
   if (call->argument_count != 1 || !is_ordinary(call->environment)) return 0;
   const char *name = base_name(call->arguments[0]), *command = value_of(call, "CNI_COMMAND"), *plugin;

@@ -16,7 +16,7 @@ enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
 #define NETAVARK_SERVED_LIST "setup\000" \
   "teardown\000"
 
-/* Names that a prefix may stand before, but these. Projects stand before the plugin that they mean. */
+/* A prefix may stand before a plugin's name, but these are none. A project's name is followed by the plugin that it means. */
 #define NO_PLUGINS_LIST "netavark-bridge\000" \
   "netavark-vlan\000"
 #define PROJECTS_LIST "ovs-cni\000" \

@@ -16,8 +16,8 @@ export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
 export const RESIDENT_BOARD = `${DIRECTORY_OF_ROOT}/serve~board`;
 /** Locked by calls that run by themselves where a resident takes none (src/native/launch.h). */
 export const TURNS = `${DIRECTORY_OF_ROOT}/serve~turns`;
-/** Locked by a resident that a call has left behind. */
-export const LEFT_BEHIND = `${DIRECTORY_OF_ROOT}/serve~left`;
+/** Locked by a resident that a call has started. */
+export const RESIDENT_LOCK = `${DIRECTORY_OF_ROOT}/serve~by-call`;
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");

@@ -1,8 +1,8 @@
 /**
- * The resident, `patchbay serve`: a service of systemd that the first call starts, or a process that a call leaves behind.
+ * The resident, `patchbay serve`: a service of systemd that the first call starts, or a process that a call starts.
  * Its room is frontends/resident.
  */
-import { PERMISSION } from "../process/left-resident.ts";
+import { IDLE_SECONDS, PERMISSION } from "../process/resident-by-call.ts";
 import { RESIDENT_SOCKET } from "../process/state-directory.ts";
 import type { ServiceRow, Units } from "./service.ts";
 
@@ -49,8 +49,8 @@ After=${SOCKET}
 [Service]
 # It says when its workers are there.
 Type=notify
-# It ends after 15 minutes without a call, and the next call starts it again; --idle=0 is never.
-ExecStart=${program} serve --idle=900
+# It ends after ${IDLE_SECONDS / 60} minutes without a call, and the next call starts it again; --idle=0 is never.
+ExecStart=${program} serve --idle=${IDLE_SECONDS}
 # After an end that it did not choose. After any other, the next call starts it.
 Restart=on-failure
 # SIGTERM goes to the parent alone: its workers end after their calls. What a foreign plugin left running for a
@@ -72,8 +72,8 @@ export const residentService: ServiceRow = {
   option: "resident",
   help: {
     install:
-      "how `patchbay serve` comes to run: systemd starts it with the first call, calls that run by themselves leave it " +
-      "behind (left), none, or auto, which the first installation does unasked: systemd, or left where that does not run",
+      "how `patchbay serve` comes to run: systemd starts it for the first call (systemd), a call that runs by itself starts " +
+      "it (calls), nobody does (none), or auto, as the first installation does unasked: systemd, or calls without systemd",
     remove: "leave that out, or remove it; calls run by themselves",
   },
   comesUnasked: true,
@@ -81,7 +81,12 @@ export const residentService: ServiceRow = {
   packagedUnits: units,
   mark: "# Written by `patchbay install`; with `--resident` it writes this again.",
   outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
-  permission: PERMISSION,
+  permission: {
+    file: PERMISSION,
+    text: (directory) =>
+      `A call that runs by itself starts a resident; \`patchbay install --no-resident ${directory}\` ends that.\n`,
+    outlook: "a call that runs by itself starts a resident, which serves the next ones",
+  },
   withoutSystemd: (program) =>
     [
       "start this as root and keep it running, in the namespaces of the container engine:",

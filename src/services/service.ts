@@ -3,7 +3,7 @@
 export interface ServiceRow {
   /** What follows the program in its command line: `patchbay dhcp`. */
   command: string;
-  /** `install --OPTION`, which lets systemd run it, and `--no-OPTION`. */
+  /** `install --OPTION`, and `--no-OPTION`. */
   option: string;
   help: { install: string; remove: string };
   /** The first `install` on a host brings it along: everything works without it, too. */
@@ -16,8 +16,8 @@ export interface ServiceRow {
   mark: string;
   /** What happens next. */
   outlook: string;
-  /** Without systemd, calls leave it behind where this file is beside the program. */
-  permission?: string;
+  /** Without systemd, calls start it where this file is beside the program. */
+  permission?: { file: string; text(directory: string): string; outlook: string };
   /** How it is started where systemd does not run: the lines that follow the first. */
   withoutSystemd(program: string): string;
   /** Its command; undefined where that does more than to become the service. */

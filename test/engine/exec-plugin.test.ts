@@ -146,5 +146,5 @@ libc.execve(path, argv, envp)`;
 test("main.ts loads neither plugin nor runtime before it knows its name", () => {
   const source = readFileSync(new URL("../../src/main.ts", import.meta.url), "utf8");
   const imports = [...source.matchAll(/^import (?!type ).* from "(.*)";$/gm)].map(([, path]) => path);
-  expect(imports).toEqual(["./ffi/libc.ts", "./ffi/umask.ts", "./plugins/table.ts", "./process/left-resident.ts"]);
+  expect(imports).toEqual(["./ffi/libc.ts", "./ffi/umask.ts", "./plugins/table.ts", "./process/resident-by-call.ts"]);
 });

@@ -21,12 +21,19 @@ interface Said {
   stderr: string;
 }
 
-/** What a call by this name says. Variables are `NAME=VALUE`, each there as often as given. */
-function said(program: string, name: string, variables: readonly string[], words: readonly string[]): Said {
-  const link = join(directory, program === PATCHBAY ? "ours" : "its", name);
+function linkTo(program: string, path: string): string {
+  const link = join(directory, path);
   mkdirSync(dirname(link), { recursive: true });
   rmSync(link, { force: true });
   symlinkSync(program, link);
+  return link;
+}
+
+const ownLink = (name: string) => linkTo(PATCHBAY, join("ours", name));
+
+/** What a call by this name says. Variables are `NAME=VALUE`, each there as often as given. */
+function said(program: string, name: string, variables: readonly string[], words: readonly string[]): Said {
+  const link = linkTo(program, join(program === PATCHBAY ? "ours" : "its", name));
   const names = variables.map((one) => one.split("=")[0]);
   const isObject = new Set(names).size === names.length && variables.every((one) => one.includes("="));
   const command = isObject ? ["env", "-i", ...variables, link, ...words] : executing(link, variables, words);
@@ -103,7 +110,8 @@ test("what is unusual about the call", () => {
 });
 
 test("an answer that nobody takes is an error", () => {
-  const link = join(directory, "ours/bridge"), gone = "import os, sys; os.close(os.pipe()[0]); os.dup2(4, 1); ";
+  const link = ownLink("bridge"),
+    gone = "import os, sys; read, write = os.pipe(); os.close(read); os.dup2(write, 1);";
   const execute = `${gone} os.execve(sys.argv[1], sys.argv[1:], {"CNI_COMMAND": "VERSION"})`;
   for (
     const [command, why] of [
@@ -120,7 +128,7 @@ test("an answer that nobody takes is an error", () => {
 });
 
 test("it is the first code that answers", () => {
-  const link = join(directory, "ours/bridge");
+  const link = ownLink("bridge");
   const calls = Bun.spawnSync(["strace", "-f", "-s200", link], { env: { CNI_COMMAND: "VERSION" } }).stderr.toString();
   expect(calls).toContain("supportedVersions");
   expect(calls).not.toContain("openat");

@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
-/** Plugins of the script's own, and functions for it. `leave` calls one, which may leave a resident behind. */
+/** Plugins of the script's own, and functions for it. `call_once` calls one, which may start a resident. */
 const PREPARED = `
 mkdir -p /run/cni /run/patchbay
 ip netns add c1 2>/dev/null || true
@@ -12,22 +12,22 @@ call() {
   CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/var/run/netns/\${3:-c1} CNI_IFNAME=eth0 CNI_PATH=/run/cni \\
     /run/cni/bridge </run/conf
 }
-leave() { call DEL x; }
-residents() { pgrep -fc '^patchbay serve --left' || true; }
-resident() { pgrep -f '^patchbay serve --left'; }
+call_once() { call DEL x; }
+residents() { pgrep -fc '^patchbay serve --by-call' || true; }
+resident() { pgrep -f '^patchbay serve --by-call'; }
 status() { /run/cni/patchbay serve --status; }
 served() { status | sed -n 's/^calls: \\([0-9]*\\) served.*/\\1/p'; }
 # Until a command succeeds, for at most a minute.
 until_true() { i=0; until "$@"; do i=$((i+1)); [ $i -lt 600 ] || { echo "never: $*" >&2; exit 1; }; sleep 0.1; done; }
 # One that has ended may hold the lock for a moment longer.
-leave_one() { leave; one; }
+starts_one() { call_once; one; }
 none() { [ "$(residents)" = 0 ]; }
 one() { [ "$(residents)" = 1 ]; }
 is_served() { status >/dev/null; }
 `;
 
 /** Returns what the script prints. */
-export async function inOwnSystem(machine: Machine, script: string, install = "--resident=left"): Promise<string> {
+export async function inOwnSystem(machine: Machine, script: string, install = "--resident=calls"): Promise<string> {
   const installed = `${PATCHBAY} install ${install} /run/cni >/dev/null`;
   const first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setsid", "--wait", "sh", "-ec"];
   const { code, stdout, stderr } = await machine.run([...first, `${PREPARED}\n${installed}\n${script}`]);

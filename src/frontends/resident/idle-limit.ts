@@ -1,4 +1,4 @@
-/** When a resident that nobody calls ends: `serve --idle`. */
+/** When a resident ends that serves nobody: `serve --idle`. */
 export class IdleLimit {
   private calls = 0;
   private since: number;
@@ -8,7 +8,7 @@ export class IdleLimit {
     this.since = now();
   }
 
-  /** How many calls have come so far. */
+  /** How many calls it has served so far. */
   note(calls: number): void {
     if (calls === this.calls) return;
     this.calls = calls;
@@ -24,6 +24,6 @@ export class IdleLimit {
   }
 
   get text(): string {
-    return `no call for ${this.seconds} s; the resident ends, and the next call starts one where that is set up`;
+    return `no call served for ${this.seconds} s; the resident ends, and the next call starts one where that is set up`;
   }
 }

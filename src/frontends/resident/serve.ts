@@ -9,10 +9,11 @@ import { Pause } from "../../services/daemon/pause.ts";
 import { tellManager } from "../../services/daemon/notify.ts";
 import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../../process/state-directory.ts";
 import { forgetEnded } from "../../ffi/spawn.ts";
+import { mayStartResident, PERMISSION } from "../../process/resident-by-call.ts";
 import { warn } from "../../process/warn.ts";
 import { Watch } from "../../ffi/watch.ts";
 import { IdleLimit } from "./idle-limit.ts";
-import { beginLeft, endLeft, holdLock } from "./left-behind.ts";
+import { BY_CALL, endStartedByCall, holdLock, separate } from "./by-call.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
@@ -27,8 +28,8 @@ export interface ServeOptions {
   /** How many attachments a new worker makes for practice; undefined: the usual number. */
   rehearsals: number | undefined;
   holdsLeases: boolean;
-  /** A call has left it behind. */
-  isLeft: boolean;
+  /** A call has started it. */
+  isByCall: boolean;
 }
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
@@ -38,6 +39,9 @@ const AGAIN_MS = 1000;
 /** A pause for a process that removes the socket, and may be about to remove its directory. */
 const COURTESY_MS = 20;
 
+/** A resident that is to end takes no call from then on, and gives the socket up at once. */
+const END_MS = 5000;
+
 /** Without `--workers`: fewer than processors where these are many, because one worker serves some 300 calls a second. */
 const MOST_UNASKED = 4;
 /** More win nothing; these take half a second of one processor. */
@@ -45,27 +49,26 @@ const REHEARSALS = 100;
 
 /** Returns the exit status. */
 export function serve(options: ServeOptions): number {
-  const { workers, idleSeconds, rehearsals, holdsLeases, isLeft } = options;
+  const { workers, idleSeconds, rehearsals, holdsLeases, isByCall } = options;
   const argv = [
     "patchbay",
     "serve",
-    ...isLeft ? ["--left"] : [],
+    ...isByCall ? [BY_CALL] : [],
     ...workers === undefined ? [] : [`--workers=${workers}`],
     ...idleSeconds === 0 ? [] : [`--idle=${idleSeconds}`],
     ...rehearsals === undefined ? [] : [`--rehearsals=${rehearsals}`],
     ...holdsLeases ? ["--dhcp"] : [],
   ];
-  if (isLeft) beginLeft();
-  const daemon = Daemon.begin(argv);
-  if (isLeft) holdLock();
-  else endLeftBefore();
+  const daemon = Daemon.begin(argv, isByCall ? separate : undefined);
+  if (isByCall) holdLock();
+  else replaceOneByCall();
   return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), options).run();
 }
 
-/** Who starts a resident wants that one. */
-function endLeftBefore(): void {
-  const pid = endLeft();
-  for (let waitedMs = 0; pid !== undefined && residentPid() === pid && waitedMs < LOOK_MS; waitedMs += COURTESY_MS) {
+/** One that somebody starts has the place of one that a call has started, which ends first. */
+function replaceOneByCall(): void {
+  const pid = endStartedByCall();
+  for (let waitedMs = 0; pid !== undefined && residentPid() === pid && waitedMs < END_MS; waitedMs += COURTESY_MS) {
     Bun.sleepSync(COURTESY_MS);
   }
 }
@@ -76,7 +79,7 @@ class Parent {
   private readonly file = new OwnFile();
   private readonly leases: LeaseService;
   private readonly idle: IdleLimit;
-  private readonly isLeft: boolean;
+  private readonly isByCall: boolean;
   private readonly count: WorkerCount;
   private obstacle = "";
   private readonly pause = new Pause();
@@ -85,13 +88,13 @@ class Parent {
     private readonly daemon: Daemon,
     private readonly argv: readonly string[],
     private socket: Listener,
-    { workers, idleSeconds, rehearsals, holdsLeases, isLeft }: ServeOptions,
+    { workers, idleSeconds, rehearsals, holdsLeases, isByCall }: ServeOptions,
   ) {
     this.count = { least: workers ?? 1, most: workers ?? Math.min(navigator.hardwareConcurrency, MOST_UNASKED) };
     this.workers = new Workers(this.count, rehearsals ?? REHEARSALS);
     this.leases = new LeaseService(holdsLeases);
     this.idle = new IdleLimit(idleSeconds);
-    this.isLeft = isLeft;
+    this.isByCall = isByCall;
     this.beginServing();
   }
 
@@ -142,8 +145,11 @@ class Parent {
   }
 
   private whyEnd(): string | undefined {
-    // The next call leaves one of the new file.
-    if (this.isLeft && this.file.isOther) return `${this.file.path} has changed; the resident ends`;
+    // The next call starts one of the new file.
+    if (this.isByCall && this.file.isOther) return `${this.file.path} is gone or another file; the resident ends`;
+    if (this.isByCall && !mayStartResident(this.file.path)) {
+      return `no ${PERMISSION} is beside ${this.file.path}; the resident ends`;
+    }
     this.file.executeReplacement((program) => this.executeNewFile(program));
     if (this.file.isGone) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;

@@ -18,8 +18,8 @@ export interface ResidentStatus {
   declinesFromHere: Difference | undefined;
   /** Why the resident has not executed the file that has the place of its own by now. */
   refusedUpgrade: string | undefined;
-  /** A call has left it behind. */
-  wasLeft: boolean;
+  /** A call has started it. */
+  isByCall: boolean;
   ageSeconds: number;
   served: number;
   takenBack: number;
@@ -69,7 +69,7 @@ function describe(status: ResidentStatus, problem: string | undefined): string {
     problem === undefined
       ? "calls of this program are served"
       : `calls of this program run by themselves: ${problem}`,
-    ...status.wasLeft ? ["a call left it behind; it ends when nobody calls, or its program changes"] : [],
+    ...status.isByCall ? ["a call started it; it ends when nobody calls, or its program changes"] : [],
     ...refusedUpgrade === undefined ? [] : [`it has not been upgraded: ${refusedUpgrade}`],
     `calls: ${served} served, ${count} declined${count > 0 ? ` (${because})` : ""}, ${takenBack} taken back`,
     `workers: ${workers.length}, replaced: ${workersReplaced}`,

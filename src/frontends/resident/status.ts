@@ -3,7 +3,7 @@
  * It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
 import { RESIDENT_SOCKET } from "../../process/state-directory.ts";
-import { mayLeaveResident } from "../../process/left-resident.ts";
+import { isSwitchedOff, mayStartResident, OFF, SWITCH } from "../../process/resident-by-call.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { variable } from "../../ffi/environment.ts";
 import { EACCES, isErrno } from "../../ffi/errno.ts";
@@ -12,7 +12,7 @@ import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../../engine/build.ts";
 import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
-import { wasLeft } from "./left-behind.ts";
+import { wasStartedByCall } from "./by-call.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
@@ -21,13 +21,11 @@ import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./stat
 const START_MS = 3000, PAUSE_MS = 50;
 
 export function reportStatus(): StatusReport {
-  const report = reportWithoutNote(), setting = variable(SETTING) ?? "";
-  if (setting === "" || setting === "off") return report;
-  const note = `${SETTING} is ${JSON.stringify(setting)} here, which says nothing: only "off" does`;
+  const report = reportWithoutNote(), setting = variable(SWITCH) ?? "";
+  if (setting === "" || isSwitchedOff()) return report;
+  const note = `${SWITCH} is ${JSON.stringify(setting)} here, which says nothing: only "${OFF}" does`;
   return { ...report, text: `${report.text}${note}\n` };
 }
-
-const SETTING = "PATCHBAY_RESIDENT";
 
 function reportWithoutNote(): StatusReport {
   let status: ResidentStatus | StatusReport;
@@ -42,7 +40,7 @@ function reportWithoutNote(): StatusReport {
 
 /** What the caller brings along decides, too: the launcher looks at the variable, and a worker enters the directory. */
 function whyAloneHere(): string | undefined {
-  if (variable(SETTING) === "off") return `${SETTING} is off here`;
+  if (isSwitchedOff()) return `${SWITCH} is ${OFF} here`;
   const directory = process.cwd();
   try {
     process.chdir(directory);
@@ -58,8 +56,8 @@ function residentStatus(): ResidentStatus | StatusReport {
   for (;;) {
     const pid = residentPid();
     if (pid === undefined) {
-      const next = mayLeaveResident()
-        ? "Calls run by themselves; an engine's next one may leave a resident behind."
+      const next = mayStartResident()
+        ? "Calls run by themselves; an engine's next one may start a resident."
         : "Calls run by themselves. `patchbay serve` starts a resident, or " +
           "`systemctl restart patchbay.socket` where systemd has its units.";
       return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
@@ -110,7 +108,7 @@ export function statusOf(pid: number, build: ResidentStatus["build"], { parent, 
     declinesFromHere,
     // In another mount namespace, the same path is another file.
     refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
-    wasLeft: wasLeft(pid),
+    isByCall: wasStartedByCall(pid),
     ageSeconds: now - parent.begun,
     served: sum.get(SERVED) ?? 0,
     takenBack: sum.get(TAKEN_BACK) ?? 0,

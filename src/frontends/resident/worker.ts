@@ -64,10 +64,12 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
     if (connection === undefined) continue;
     let isCall = false;
     board.setBusy();
-    // A burst may have started the resident, and its first call takes longest.
-    if (calls === 0 && waiting.ready() === LISTENING) queue.tell();
     try {
-      isCall = serve(connection, streams, build, runCall);
+      isCall = serve(connection, streams, build, (argv) => {
+        // A burst may have started the resident, and its first call takes longest.
+        if (calls === 0 && waiting.ready() === LISTENING) queue.tell();
+        return runCall(argv);
+      });
     } finally {
       board.setIdle();
       connection.close();
@@ -135,8 +137,8 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     const reason = isOurs ? differenceOfCaller(connection) : "build";
     const obstacle = reason ?? prepare(request, streams, descriptors[0]);
     const isAnswered = obstacle === undefined ? connection.send(plainMessage(READY)) : decline(connection, obstacle);
-    if (isAnswered) board.countCall();
     if (!isAnswered || obstacle !== undefined) return true;
+    board.countCall();
     takeCall({ id: () => idOf(connection), isGone: () => isGone(connection), reasonToKeep });
     run(connection, streams, request, runCall);
     return true;

@@ -48,11 +48,14 @@ export class Daemon {
 
   /**
    * Executes this program again with its signals blocked: only a process that begins so has no thread that gets them
-   * (ffi/signals.ts). `argv` is what began this process. A signal that it was told to ignore stays ignored.
+   * (ffi/signals.ts). `argv` is what began this process. A signal that it was told to ignore stays ignored. `prepare` is
+   * done before, once: what it resets, the runtime sets up anew.
    */
-  static begin(argv: readonly string[]): Daemon {
+  static begin(argv: readonly string[], prepare?: () => void): Daemon {
+    const isPrepared = variable(PREPARED) === String(process.pid);
+    if (!isPrepared) prepare?.();
     const signals = [SIGTERM, SIGINT, SIGHUP].filter((signal) => !isIgnored(signal)).concat(SIGCHLD);
-    if (variable(PREPARED) !== String(process.pid)) {
+    if (!isPrepared) {
       blockSignals(signals);
       executeAgain("/proc/self/exe", argv, {});
     }

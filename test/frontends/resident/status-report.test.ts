@@ -9,7 +9,7 @@ const status: ResidentStatus = {
   build: "this",
   declinesFromHere: undefined,
   refusedUpgrade: undefined,
-  wasLeft: false,
+  isByCall: false,
   ageSeconds: 90_061,
   served: 64,
   takenBack: 2,

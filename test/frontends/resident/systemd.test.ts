@@ -255,7 +255,7 @@ test("units of others stay, a failure of systemctl is said, and the options excl
   expect((await install("--resident", "--uninstall")).code).toBe(2);
 });
 
-test("without systemd a first installation has calls leave one behind; later ones change what they are told to", async () => {
+test("without systemd a first installation has calls start one; later ones change what they are told to", async () => {
   await using machine = await openMachine();
   const install = await unitHost(machine, false), permission = "/run/cni/.patchbay-resident";
   const isPermitted = async () => (await machine.run(["test", "-e", permission])).code === 0;
@@ -267,7 +267,7 @@ test("without systemd a first installation has calls leave one behind; later one
       [[], false, ""],
       [["--resident"], true, `${permission}: installed`],
       [["--resident=none"], false, `${permission}: removed`],
-      [["--resident=left"], true, `${permission}: installed`],
+      [["--resident=calls"], true, `${permission}: installed`],
       [["--uninstall"], false, `${permission}: removed`],
     ] as [string[], boolean, string][]
   ) {
@@ -276,7 +276,7 @@ test("without systemd a first installation has calls leave one behind; later one
   }
   expect(await install("--resident=often")).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("--resident is one of auto, systemd, left, none, not"),
+    stderr: expect.stringContaining("--resident is one of auto, systemd, calls, none, not"),
   });
 });
 

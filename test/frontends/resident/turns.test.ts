@@ -91,15 +91,16 @@ test("a call has its turn until it ends, and what it starts has none", async () 
   const { machine } = stage, container = await machine.container("c1");
   const conf = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "slow" }] };
   await machine.sh(
-    `mkdir -p /etc/cni/net.d /run/bin && cat >/etc/cni/net.d/net.conflist && ln -s "$OURS" /run/ours &&
+    `mkdir -p /run/networks /run/bin && cat >/run/networks/net.conflist &&
     printf '%s\\n' '#!/bin/sh' 'cat >/dev/null' 'echo $$ >/run/child; until test -e /run/go; do sleep 0.05; done' \\
       'echo "{\\"cniVersion\\":\\"1.0.0\\"}"' >/run/bin/slow && chmod 755 /run/bin/slow`,
     {
       stdin: JSON.stringify(conf),
-      env: { OURS: PATCHBAY },
     },
   );
-  const call = machine.run([PATCHBAY, "add", "net", container.netnsPath], { env: { CNI_PATH: "/run/bin" } });
+  const call = machine.run([PATCHBAY, "add", "--config-dir", "/run/networks", "net", container.netnsPath], {
+    env: { CNI_PATH: "/run/bin" },
+  });
   const child = await untilTrue(
     () => machine.run(["cat", "/run/child"]),
     ({ stdout }) => stdout.endsWith("\n"),

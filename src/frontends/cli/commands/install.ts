@@ -48,7 +48,6 @@ import {
   recordedDirectories,
   unlinkPrograms,
 } from "../../../install/program-links.ts";
-import { endLeft } from "../../resident/left-behind.ts";
 import type { ServiceRow } from "../../../services/service.ts";
 import { services } from "../../../services/table.ts";
 import { checkUninstall, UninstallRefused } from "../../../install/uninstall-check.ts";
@@ -146,7 +145,7 @@ function refuseControlCharacters(path: string): void {
 
 function refuseOtherWays({ option, permission }: ServiceRow, given: GivenArguments): void {
   const way = given.value(option);
-  if (permission === undefined || way === undefined || WAYS.includes(way)) return;
+  if (permission === undefined || way === undefined || (WAYS as readonly string[]).includes(way)) return;
   throw new UsageError(`--${option} is one of ${WAYS.join(", ")}, not ${JSON.stringify(way)}`);
 }
 
@@ -174,9 +173,7 @@ function installInto(directory: string, links: readonly Links[], given: GivenArg
     return isFirst;
   });
   for (const service of services) {
-    const way = wayOf(service, given, isFirst);
-    installService(service, directory, way);
-    if (service.permission !== undefined && ["none", "systemd"].includes(way)) endResident(`${directory}/${PROGRAM}`);
+    installService(service, directory, wayOf(service, given, isFirst));
   }
 }
 
@@ -286,13 +283,7 @@ function uninstall(directory: string): void {
   }
   removeBackups(directory);
   const program = `${directory}/${PROGRAM}`;
-  endResident(program);
   if (removeFile(program)) printLine(`${program}: removed`);
-}
-
-function endResident(program: string): void {
-  const pid = endLeft(program);
-  if (pid !== undefined) printLine(`process ${pid}: the resident that a call had left behind ends`);
 }
 
 /** The runtime obeys the caller's environment, so a privileged copy would give every user its privileges. */

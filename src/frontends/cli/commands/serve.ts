@@ -25,8 +25,8 @@ export const serveCommand: Command = {
       help:
         "how many attachments a new worker makes for practice, in namespaces of its own, while nobody calls; by default 100",
     },
-    left: {
-      help: "as calls leave a resident behind (install --resident=left): it ends when its program's file changes",
+    "by-call": {
+      help: "as calls start a resident (install --resident=calls): it ends when its program's file changes",
     },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     host: {
@@ -49,16 +49,18 @@ export const serveCommand: Command = {
       }
       const workers = numberIn(given, "workers", 1, MOST_WORKERS);
       const rehearsals = numberIn(given, "rehearsals", 0, MOST_REHEARSALS);
-      const host = given.value("host"), isLeft = given.has("left");
-      if (isLeft && holdsLeases) throw new UsageError("--left and --dhcp exclude each other: leases are renewed");
-      if (isLeft && host !== undefined) throw new UsageError("--left and --host exclude each other");
+      const host = given.value("host"), isByCall = given.has("by-call");
+      if (isByCall && holdsLeases) {
+        throw new UsageError("--by-call and --dhcp exclude each other: leases are renewed");
+      }
+      if (isByCall && host !== undefined) throw new UsageError("--by-call and --host exclude each other");
       if (host !== undefined) becomeProgramOfHost(host, ["serve", ...withoutHost(given)]);
       return (require("../../resident/serve.ts") as typeof import("../../resident/serve.ts")).serve({
         workers,
         idleSeconds,
         rehearsals,
         holdsLeases,
-        isLeft,
+        isByCall,
       });
     }
     if (given.has("host")) throw new UsageError("--host and --status exclude each other: run --status on the host");

@@ -1,14 +1,15 @@
 /**
- * A resident that nobody has to set up: a call that has done its work leaves one behind, where a file beside the program
- * permits it (`install --resident=left`). It has the engine's namespaces, rights, control group and labels by birth, and
- * nothing else of the call: no descriptor, directory, environment, session, ignored signal or priority.
+ * A resident that nobody has to set up: a call that has done its work starts one, where a file beside the program permits it
+ * (`install --resident=calls`). By birth it has the namespaces, rights, control group and labels of the call, which are the
+ * engine's. What the call alone has it does not have: no descriptor, directory, environment, session, ignored signal or
+ * priority.
  *
- * No service manager knows it, so it is humble. It is one, which a lock says that it holds all its life. It ends when nobody
- * calls, and when its program's file goes or changes. It is not begun where it could be in somebody's way.
+ * No service manager knows it, so it is humble. There is at most one at a time: it holds a lock while it lives. It ends when
+ * nobody calls, and when its program's file or the permission goes or changes. It is not started where it could be in
+ * somebody's way.
  */
 import { moveUp } from "../../ffi/descriptors.ts";
 import { hasMemoryLimit } from "../../ffi/control-group.ts";
-import { variable } from "../../ffi/environment.ts";
 import {
   closeFile,
   idAt,
@@ -25,23 +26,23 @@ import { becomeIndependent } from "../../ffi/session.ts";
 import { sendSignal, SIGTERM } from "../../ffi/signals.ts";
 import { spawn } from "../../ffi/spawn.ts";
 import { tryLockExclusive } from "../../process/lock.ts";
-import { DIRECTORY_OF_ROOT, LEFT_BEHIND } from "../../process/state-directory.ts";
+import { IDLE_SECONDS, isSwitchedOff } from "../../process/resident-by-call.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_LOCK } from "../../process/state-directory.ts";
 import { judgeStateDirectory, openStateFile } from "../../process/state-file.ts";
 import { differenceBesideLabel } from "./caller-difference.ts";
 import { residentPid } from "./socket.ts";
 
-/** As in the unit for systemd. */
-const IDLE_SECONDS = 900;
+export const BY_CALL = "--by-call";
 /** The descriptor by which it is given the lock. */
 const LOCK = 3;
-const LEFT = "--left";
 
 /** The call is done and answered: nothing that goes wrong here is anybody's. */
-export function leaveResident(): void {
-  if (process.geteuid!() !== 0 || variable("PATCHBAY_RESIDENT") === "off") return;
+export function startByCall(): void {
+  if (process.geteuid!() !== 0 || isSwitchedOff()) return;
   try {
-    // Asked first: where none may be left, no file of it is to stay either.
-    const lock = isOutOfTheWay() ? takeLock() : undefined;
+    // What is cheap is asked first, and all of it before a file is made.
+    if (residentPid() !== undefined || !isOutOfTheWay()) return;
+    const lock = takeLock();
     if (lock === undefined) return;
     try {
       if (residentPid() === undefined) start(lock);
@@ -54,12 +55,12 @@ export function leaveResident(): void {
 }
 
 /**
- * The caller is an engine in the system that process 1 has begun, and no person, no container and no namespace that ends
- * before long; and nobody has less memory for it.
+ * The caller is an engine in the system that process 1 has begun: no person, no sandbox, and nothing that ends before long.
+ * And no limit of it fails calls that succeed by themselves.
  */
 function isOutOfTheWay(): boolean {
-  return !hasTerminal() && isInitialUserNamespace() && isLikeFirstProcess() &&
-    !hasProcessLimit() && !hasMemoryLimit();
+  return !hasTerminal() && isInitialUserNamespace() && isLikeFirstProcess() && !hasResourceLimit() &&
+    !hasMemoryLimit();
 }
 
 function hasTerminal(): boolean {
@@ -82,19 +83,18 @@ function isLikeFirstProcess(): boolean {
   }
 }
 
-/** It would fail calls that succeed by themselves. */
-function hasProcessLimit(): boolean {
+function hasResourceLimit(): boolean {
   const limits = readTextFile("/proc/self/limits") ?? "";
   return !["cpu time", "file size", "data size", "address space"].every((what) =>
     new RegExp(`^Max ${what} +unlimited `, "m").test(limits)
   );
 }
 
-/** Undefined when one that was left behind has it. */
+/** Undefined when a resident that a call has started has it. */
 function takeLock(): number | undefined {
   makeDirectories(DIRECTORY_OF_ROOT, 0o700);
   judgeStateDirectory(DIRECTORY_OF_ROOT);
-  const { fd } = openStateFile(LEFT_BEHIND, O_RDWR | O_CREAT);
+  const { fd } = openStateFile(RESIDENT_LOCK, O_RDWR | O_CREAT);
   if (tryLockExclusive(fd)) return moveUp(fd);
   closeFile(fd);
   return undefined;
@@ -105,7 +105,7 @@ function start(lock: number): void {
   try {
     spawn({
       path: "/proc/self/exe",
-      argv: ["patchbay", "serve", LEFT, `--idle=${IDLE_SECONDS}`],
+      argv: ["patchbay", "serve", BY_CALL, `--idle=${IDLE_SECONDS}`],
       environment: [],
       descriptors: [nothing, nothing, nothing, lock],
     });
@@ -114,36 +114,34 @@ function start(lock: number): void {
   }
 }
 
-/** In the resident's process, which then executes itself again. */
-export function beginLeft(): void {
+/** Before the resident's process executes itself again: that resets what the runtime has set up for itself. */
+export function separate(): void {
   becomeIndependent(LOCK);
 }
 
 /** It stays locked as long as this process lives. */
 export function holdLock(): void {
-  const id = idAt(LEFT_BEHIND), isGiven = id !== undefined && idOfFile(`/proc/self/fd/${LOCK}`) === id;
+  const id = idAt(RESIDENT_LOCK), isGiven = id !== undefined && idOfDescriptor(LOCK) === id;
   const lock = isGiven ? moveUp(LOCK) : takeLock();
-  if (lock === undefined) throw new Error(`another resident was left behind, and has locked ${LEFT_BEHIND}`);
+  if (lock === undefined) throw new Error(`a call has started another resident, which has locked ${RESIDENT_LOCK}`);
 }
 
-/** Whether a call has left this resident behind. */
-export function wasLeft(pid: number): boolean {
-  return readTextFile(`/proc/${pid}/cmdline`)?.split("\0").includes(LEFT) ?? false;
-}
-
-/** Ends the one that a call has left behind; only one that runs this file, if given. Returns its process id. */
-export function endLeft(program?: string): number | undefined {
-  const pid = residentPid();
-  if (!pid || !wasLeft(pid)) return undefined;
-  if (program !== undefined && idOfFile(`/proc/${pid}/exe`) !== idOfFile(program)) return undefined;
-  sendSignal(pid, SIGTERM);
-  return pid;
-}
-
-function idOfFile(path: string): string | undefined {
+function idOfDescriptor(fd: number): string | undefined {
   try {
-    return identify(path).id;
+    return identify(fd).id;
   } catch {
     return undefined;
   }
+}
+
+export function wasStartedByCall(pid: number): boolean {
+  return readTextFile(`/proc/${pid}/cmdline`)?.split("\0").includes(BY_CALL) ?? false;
+}
+
+/** Ends the resident if a call has started it. Returns its process id. */
+export function endStartedByCall(): number | undefined {
+  const pid = residentPid();
+  if (!pid || !wasStartedByCall(pid)) return undefined;
+  sendSignal(pid, SIGTERM);
+  return pid;
 }

@@ -1,4 +1,4 @@
-/** A resident that a call leaves behind: what it is of, when it comes and when it does not, and when it ends. */
+/** A resident that a call starts: what it has, when it comes and when it does not, and when it ends. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { openMachine } from "../../support/machine.ts";
@@ -8,17 +8,19 @@ import { writeOtherBuild } from "../../support/other-build.ts";
 // It is about calls that no resident serves at first.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
+const CALL = "CNI_COMMAND=DEL CNI_CONTAINERID=x CNI_IFNAME=eth0 CNI_PATH=/run/cni /run/cni/bridge </run/conf";
+
 async function inOwnMachine(script: string, install?: string): Promise<string[]> {
   await using machine = await openMachine();
   return (await inOwnSystem(machine, script, install)).trim().split("\n");
 }
 
-test("a call leaves one behind, which serves the next ones and has nothing of the call", async () => {
+test("a call starts one, which serves the next ones and has nothing of the call", async () => {
   const said = await inOwnMachine(`
     mkdir /run/there; cd /run/there; umask 0
     echo 700 >/proc/self/oom_score_adj
     # The reader waits for the end of all that has the pipe.
-    (exec 9>/run/open; trap '' TERM; ENGINE=1 leave 8>&1 | cat)
+    (exec 9>/run/open; trap '' TERM USR1 64; ENGINE=1 nice -n 5 sh -c '${CALL}' 8>&1 | cat)
     one; until_true is_served
     process=$(resident)
     readlink /proc/$process/cwd
@@ -27,21 +29,43 @@ test("a call leaves one behind, which serves the next ones and has nothing of th
     tr '\\0' '\\n' </proc/$process/environ | grep -c ENGINE || true
     cat /proc/$process/oom_score_adj
     [ "$(cut -d' ' -f6 /proc/$process/stat)" = $process ] && echo a session of its own
-    sed -n 's/^Umask:.//p; s/^SigIgn:.*\([4-7c-f]...\)$/ignores SIGTERM/p' /proc/$process/status
+    sed -n 's/^Umask:.//p' /proc/$process/status
+    cut -d' ' -f18,19 /proc/$process/stat
+    # As of one that a shell has started: what the runtime has set up for itself. The shell has it ignore 2 and 3, the C
+    # library 32.
+    hex() { sed -n "s/^$2:./0x/p" /proc/$1/status; }
+    signals() { printf '%x %x\n' $(($(hex $1 SigIgn) & ~0x80000006)) $(($(hex $1 SigCgt))); }
+    of_call=$(signals $process)
+    kill $process; until_true none
+    /run/cni/patchbay serve 2>/dev/null & until_true is_served
+    [ "$of_call" = "$(signals $!)" ] && echo usual signals
+    kill $!; wait $! || true
+    until_true starts_one; until_true is_served; process=$(resident)
     stat -c %a /run/patchbay/serve.sock
     tr '\\0' ' ' </proc/$process/cmdline; echo
     # Where the machine is busy, a call runs by itself.
     served_twice() { call ADD c >/dev/null; call DEL c; [ "$(served)" -ge 2 ]; }
     until_true served_twice; echo served twice
-    status | grep 'left it behind'
+    status | grep 'call started it'
   `);
   // The pipes are the resident's own: two of its queue, one to its worker.
-  const own = ["/dev/null", "/dev/null", "/dev/null", "0", "0", "a session of its own", "0077", "700"];
-  const line = "a call left it behind; it ends when nobody calls, or its program changes";
-  expect(said).toEqual(["/", "3", ...own, "patchbay serve --left --idle=900 ", "served twice", line]);
+  const own = [
+    "/dev/null",
+    "/dev/null",
+    "/dev/null",
+    "0",
+    "0",
+    "a session of its own",
+    "0077",
+    "20 0",
+    "usual signals",
+    "700",
+  ];
+  const line = "a call started it; it ends when nobody calls, or its program changes";
+  expect(said).toEqual(["/", "3", ...own, "patchbay serve --by-call --idle=900 ", "served twice", line]);
 });
 
-test("a hundred calls at once leave one, and all succeed", async () => {
+test("a hundred calls at once start one, and all succeed", async () => {
   expect(
     await inOwnMachine(`
     for n in $(seq 100); do (call DEL c$n && echo done >>/run/done) & done
@@ -49,13 +73,13 @@ test("a hundred calls at once leave one, and all succeed", async () => {
     wc -l </run/done
     until_true is_served
     residents
-    ls /proc | grep -c '^[0-9]*$' >/run/before
-    leave; served
+    served_one() { call_once; [ "$(served)" -ge 1 ]; }
+    until_true served_one; echo served
   `),
-  ).toEqual(["100", "1", expect.stringMatching(/^[1-9]/)]);
+  ).toEqual(["100", "1", "served"]);
 });
 
-test("netavark and the runtime leave one, too, and a hook leaves none", async () => {
+test("netavark and the runtime call_once one, too, and a hook leaves none", async () => {
   expect(
     await inOwnMachine(`
     ln -s patchbay /run/cni/netavark
@@ -71,32 +95,34 @@ test("netavark and the runtime leave one, too, and a hook leaves none", async ()
   ).toEqual(["0", "1", "1"]);
 });
 
-const CALL = "CNI_COMMAND=DEL CNI_CONTAINERID=x CNI_IFNAME=eth0 CNI_PATH=/run/cni /run/cni/bridge </run/conf";
 const UNWANTED: Record<string, string> = {
-  "PATCHBAY_RESIDENT is off": "PATCHBAY_RESIDENT=off leave",
-  "for VERSION": "CNI_COMMAND=VERSION /run/cni/bridge >/dev/null",
+  "PATCHBAY_RESIDENT is off": "PATCHBAY_RESIDENT=off call_once",
   "for commands of people": "/run/cni/patchbay ls >/dev/null; /run/cni/patchbay version >/dev/null",
   "at a terminal": `script -qec "${CALL}" /dev/null >/dev/null`,
   "in another mount namespace": `unshare --mount sh -c '${CALL}'`,
   "in another network namespace": `unshare --net sh -c '${CALL}'`,
   "in a user namespace": `unshare --user --map-root-user sh -c '${CALL}' >/dev/null || true`,
   "with fewer rights": `setpriv --bounding-set=-net_raw sh -c '${CALL}'`,
-  "with a limit of its own": `sh -c 'ulimit -f 7000; ${CALL}'`,
-  "by a plugin that is asked for help": "/run/cni/bridge --help >/dev/null 2>&1 || true",
-  "where others may write to the directory": "chmod 775 /run/patchbay; leave 2>/dev/null; chmod 755 /run/patchbay",
+  "with a limit of file size": `sh -c 'ulimit -f 7000; ${CALL}'`,
+  "with a limit of processor time": `sh -c 'ulimit -t 1000; ${CALL}'`,
+  "with a limit of data": `sh -c 'ulimit -d 8000000; ${CALL}'`,
+  "with a limit of address space": `sh -c 'ulimit -v 800000000; ${CALL}'`,
+  "where others may write to the directory":
+    "chmod 775 /run/patchbay; call_once 2>/dev/null; chmod 755 /run/patchbay",
   "in another root directory":
     `mkdir /run/root; mount --rbind / /run/root; chroot /run/root sh -c '${CALL}'; umount -l /run/root`,
-  "where the file beside the program is gone": "/run/cni/patchbay install --no-resident /run/cni >/dev/null; leave",
 };
 
-test.each(Object.entries(UNWANTED))("none is left %s", async (_, script) => {
-  expect(await inOwnMachine(`${script}; residents; leave; residents`)).toEqual([
-    "0",
-    script.includes("--no-resident") ? "0" : "1",
-  ]);
+test.each(Object.entries(UNWANTED))("none is started %s", async (_, script) => {
+  expect(await inOwnMachine(`${script}; residents; until_true starts_one`)).toEqual(["0"]);
 });
 
-test.skipIf(lacks("cgroups of version 2"))("none is left where memory is limited, here or above", async () => {
+test("none is started where the file beside the program is gone", async () => {
+  const remove = "/run/cni/patchbay install --no-resident /run/cni >/dev/null";
+  expect(await inOwnMachine(`${remove}; for n in 1 2 3; do call_once; residents; done`)).toEqual(["0", "0", "0"]);
+});
+
+test.skipIf(lacks("cgroups of version 2"))("none is started where memory is limited, here or above", async () => {
   expect(
     await inOwnMachine(`
     mount -t tmpfs tmpfs /sys/fs/cgroup
@@ -106,7 +132,7 @@ test.skipIf(lacks("cgroups of version 2"))("none is left where memory is limited
       umount $where; mkdir $where/memory; mount -t cgroup -o memory cgroup $where/memory
       where=$where/memory limit=memory.limit_in_bytes none=-1
     fi
-    top=$where/patchbay-left-$(stat -Lc %i /proc/self/ns/pid) below=$where/patchbay-left-$(stat -Lc %i /proc/self/ns/pid)/below
+    top=$where/patchbay-by-call-$(stat -Lc %i /proc/self/ns/pid) below=$where/patchbay-by-call-$(stat -Lc %i /proc/self/ns/pid)/below
     mkdir -p $below
     [ $none = -1 ] || for group in $where $top; do echo +memory >$group/cgroup.subtree_control; done
     inside() { sh -c 'echo $$ >'$below'/cgroup.procs; ${CALL}'; residents; }
@@ -119,34 +145,36 @@ test.skipIf(lacks("cgroups of version 2"))("none is left where memory is limited
   ).toEqual(["0", "0", "1"]);
 });
 
-test("none is left where another resident listens, and a second one by hand is refused", async () => {
+test("none is started where another resident listens, and a second one by hand is refused", async () => {
   expect(
     await inOwnMachine(`
     /run/cni/patchbay serve >/run/log 2>&1 &
     until_true is_served
-    PATCHBAY_RESIDENT= call DEL x; residents
     # A call that it declines runs by itself.
-    CNI_PATH=/proc/self/cwd leave; residents
+    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/no-bus
+    declined_one() { call_once; status | grep -q 'bus [1-9]'; }
+    until_true declined_one; residents
+    unset DBUS_SYSTEM_BUS_ADDRESS
     kill $!; wait $!
-    until_true leave_one; residents
+    until_true starts_one; residents
     until_true is_served
-    /run/cni/patchbay serve --left 2>&1 || echo $?
+    /run/cni/patchbay serve --by-call 2>&1 || echo $?
   `),
-  ).toEqual(["0", "0", "1", expect.stringContaining("another resident was left behind"), "1"]);
+  ).toEqual(["0", "1", expect.stringContaining("a call has started another resident"), "1"]);
 });
 
-test("who starts a resident, and who wants none, ends the one that was left", async () => {
+test("who starts a resident, and who wants none, ends the one that a call has started", async () => {
   expect(
     await inOwnMachine(`
-    leave; until_true is_served
+    call_once; until_true is_served
     /run/cni/patchbay serve 2>/dev/null &
-    until_true none; until_true is_served; status | grep -c 'are served'; leave; residents
+    until_true none; until_true is_served; status | grep -c 'are served'; call_once; residents
     kill $!; wait $!
-    until_true leave_one; until_true is_served
-    /run/cni/patchbay install --no-resident /run/cni | grep -c 'left behind'
+    until_true starts_one; until_true is_served
+    /run/cni/patchbay install --no-resident /run/cni
     until_true none
   `),
-  ).toEqual(["1", "0", "1"]);
+  ).toEqual(["1", "0", "/run/cni/.patchbay-resident: removed"]);
 });
 
 test("it ends when nobody calls, at SIGTERM, and when its file changes or goes", async () => {
@@ -156,12 +184,12 @@ test("it ends when nobody calls, at SIGTERM, and when its file changes or goes",
   const said = await inOwnSystem(
     machine,
     `
-    begin() { until_true leave_one; until_true is_served; }
-    /run/cni/patchbay serve --left --idle=1 2>/dev/null; residents
+    begin() { until_true starts_one; until_true is_served; }
+    /run/cni/patchbay serve --by-call --idle=1 2>/dev/null; residents
     begin; kill $(resident); until_true none; ls /run/patchbay/serve.sock 2>/dev/null || echo no socket
     begin; mv /run/other/patchbay /run/cni/patchbay; until_true none
     begin; status | grep served$
-    begin; /run/cni/patchbay install --uninstall --force /run/cni | grep 'left behind'; until_true none
+    begin; /run/cni/patchbay install --uninstall --force /run/cni >/dev/null; until_true none
     ls -A /run/cni
   `,
   );
@@ -169,26 +197,25 @@ test("it ends when nobody calls, at SIGTERM, and when its file changes or goes",
     "0",
     "no socket",
     "calls of this program are served",
-    expect.stringMatching(/^process \d+: the resident that a call had left behind ends$/),
   ]);
 });
 
-test("what it leaves in /run may be removed, and it is still one", async () => {
+test("what it has in /run may be removed, and it is still one", async () => {
   expect(
     await inOwnMachine(`
-    leave; until_true is_served
+    call_once; until_true is_served
     rm -r /run/patchbay
     until_true is_served
-    leave; residents
+    call_once; residents
     kill -9 $(resident); until_true none
-    until_true leave_one; residents; until_true is_served
+    until_true starts_one; residents; until_true is_served
   `),
   ).toEqual(["1", "1"]);
 });
 
 const STEPS = [
-  "-P /run/patchbay/serve~left -e inject=openat:signal=KILL",
-  "-P /run/patchbay/serve~left -e inject=flock:signal=KILL",
+  "-P /run/patchbay/serve~by-call -e inject=openat:signal=KILL",
+  "-P /run/patchbay/serve~by-call -e inject=flock:signal=KILL",
   "-P /proc/self/uid_map -e inject=openat:signal=KILL",
   // Processes of the resident's, from here on.
   "-f -e inject=setsid:signal=KILL",
@@ -198,12 +225,12 @@ const STEPS = [
   "-f -e inject=inotify_init1:signal=KILL",
 ];
 
-test("killed while it is left, caller or resident: a later call leaves it, and it is one", async () => {
+test("killed while it is started, caller or resident: a later call starts it, and it is one", async () => {
   const said = await inOwnMachine(`${
     STEPS.map((step, at) => `
     (${CALL.replace("/run/cni/bridge", `strace -o /run/trace${at} ${step} /run/cni/bridge`)} >/dev/null 2>&1) &
     until_true grep -qs 'killed by SIGKILL' /run/trace${at}
-    until_true leave_one; until_true is_served
+    until_true starts_one; until_true is_served
     one || echo "$(residents) after ${step}"
     kill $(resident); until_true none
     wait $! || true

@@ -1,4 +1,4 @@
-/** Debian's containerd under an init of its own: its first pod leaves a resident behind, which outlives the engine. */
+/** Debian's containerd under an init of its own: its first pod starts a resident, which outlives the engine. */
 import { expect, test } from "bun:test";
 import { EngineMachine, PAGE, PLUGINS, PROGRAM } from "../support/engines/engine-machine.ts";
 import { Kubelet, OWN_FILES } from "../support/engines/kubelet.ts";
@@ -31,8 +31,8 @@ test.skipIf(cannotRun)("pods are served by it, also after containerd was killed 
   await using room = await EngineMachine.open();
   const kubelet = await Kubelet.open(room, PLUGINS, INIT);
   const first = await kubelet.run("first", [{ hostPort: 8000, containerPort: 80 }]);
-  const { pid, wasLeft, served } = await untilTrue(() => statusOf(room), ({ problem }) => problem === undefined);
-  expect(wasLeft).toBe(true);
+  const { pid, isByCall, served } = await untilTrue(() => statusOf(room), ({ problem }) => problem === undefined);
+  expect(isByCall).toBe(true);
   await kubelet.remove(first.id);
   const ofPods = ["containerd", "setsid", "unshare", "sh", "patchbay"];
   const left = async () => (await kubelet.left()).filter((one) => !ofPods.includes(one));
