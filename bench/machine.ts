@@ -9,7 +9,8 @@ import { readTextFile } from "../src/ffi/files.ts";
 import { check, libc } from "../src/ffi/libc.ts";
 import { RESIDENT_BOARD, RESIDENT_SOCKET } from "../src/process/state-directory.ts";
 import { pluginNames } from "../src/plugins/table.ts";
-import { adoptOrphans, childrenOf } from "./process.ts";
+import { residentPid } from "../src/frontends/resident/socket.ts";
+import { adoptOrphans, childrenOf, isRunning } from "./process.ts";
 
 export interface Machine {
   /** Patchbay through a resident. */
@@ -29,8 +30,11 @@ export interface Machine {
   servedAtLeast<T>(calls: number, work: () => T): T;
   /** Ends the resident, and starts a new one, which has served nothing. */
   startAgain(): void;
-  /** Ends the resident. The next call starts a new one, as by a socket of systemd's. */
-  startByCall(): void;
+  /** Ends the resident. The next call has systemd start a new one. */
+  listenForFirstCall(): void;
+  /** The same, and nothing listens: the next call may start a resident, which `awaitResident` waits for. */
+  end(): void;
+  awaitResident(): void;
   /** Ends the resident. */
   close(): void;
 }
@@ -68,12 +72,12 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
   const served = openSide("served", links), go = openSide("go", goPlugins);
   const alone = openSide("alone", links, { PATCHBAY_RESIDENT: "off" });
   const services = new Set<number>();
-  let resident: Bun.Subprocess = startResident(patchbay, served);
+  let resident: Resident = startResident(patchbay, served);
   const end = () => {
-    resident.kill("SIGKILL");
-    rmSync(RESIDENT_SOCKET);
+    if (isRunning(resident.pid)) resident.kill("SIGKILL");
+    while (isRunning(resident.pid)) Bun.sleepSync(1);
     // A launcher takes a socket with a board for one that has workers.
-    rmSync(RESIDENT_BOARD);
+    for (const path of [RESIDENT_SOCKET, RESIDENT_BOARD]) rmSync(path, { force: true });
   };
   return {
     services,
@@ -95,11 +99,17 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
       end();
       resident = startResident(patchbay, served);
     },
-    startByCall() {
+    listenForFirstCall() {
       end();
       resident = startActivator(patchbay, served);
     },
-    close: () => resident.kill(),
+    end,
+    awaitResident() {
+      const pid = untilThere("the call has started no resident", residentPid);
+      resident = { pid, kill: (signal) => process.kill(pid, signal) };
+      untilThere("its worker does not start", () => isReady(pid) || undefined);
+    },
+    close: end,
   };
 }
 
@@ -107,23 +117,32 @@ function statusOf(patchbay: string, { onHost }: Side): { served: number; decline
   return JSON.parse(onHost(() => command([patchbay, "serve", "--status", "--json"])));
 }
 
-function startResident(patchbay: string, { onHost }: Side) {
+interface Resident {
+  pid: number;
+  kill(signal?: NodeJS.Signals): void;
+}
+
+function startResident(patchbay: string, { onHost }: Side): Resident {
   const streams = { stdin: "ignore", stdout: "inherit", stderr: "inherit" } as const;
   const resident = onHost(() => Bun.spawn([patchbay, "serve"], streams));
-  for (const deadline = Date.now() + 10_000; !isReady(resident.pid); Bun.sleepSync(5)) {
-    if (resident.exitCode !== null || Date.now() > deadline) throw new Error("patchbay serve does not start");
-  }
+  untilThere("patchbay serve does not start", () => isReady(resident.pid) || undefined);
   return resident;
 }
 
 /** It becomes the resident when somebody connects. */
-function startActivator(patchbay: string, { onHost }: Side) {
+function startActivator(patchbay: string, { onHost }: Side): Resident {
   const words = ["systemd-socket-activate", "--seqpacket", "-l", RESIDENT_SOCKET, patchbay, "serve"];
   const activator = onHost(() => Bun.spawn(words, { stdin: "ignore", stdout: "inherit", stderr: "ignore" }));
-  for (const deadline = Date.now() + 10_000; !existsSync(RESIDENT_SOCKET); Bun.sleepSync(5)) {
-    if (activator.exitCode !== null || Date.now() > deadline) throw new Error(`${words[0]} does not start`);
-  }
+  untilThere(`${words[0]} does not start`, () => existsSync(RESIDENT_SOCKET) || undefined);
   return activator;
+}
+
+function untilThere<T>(otherwise: string, found: () => T | undefined): T {
+  for (const deadline = Date.now() + 10_000; Date.now() < deadline; Bun.sleepSync(5)) {
+    const value = found();
+    if (value !== undefined) return value;
+  }
+  throw new Error(otherwise);
 }
 
 /** Its first worker waits for calls: the board, which this resident has made, has the worker's process id. */

@@ -121,7 +121,7 @@ export function childrenOf(pid: number): number[] {
   return textIfThere(`/proc/${pid}/task/${pid}/children`).split(" ").filter((one) => one !== "").map(Number);
 }
 
-function isRunning(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   const text = textIfThere(`/proc/${pid}/stat`), state = text.slice(text.lastIndexOf(")") + 2)[0];
   return state !== undefined && state !== "Z";
 }

@@ -14,6 +14,7 @@ import { readAgain } from "./process.ts";
 import { type Environment, environment, formatReport, formatRow, loadNow } from "./report.ts";
 import { attach, loopback, masquerade } from "./rows/attach.ts";
 import { burst, firstBurst } from "./rows/burst.ts";
+import { byCall } from "./rows/by-call.ts";
 import { chain } from "./rows/chain.ts";
 import { chained } from "./rows/chained.ts";
 import { coldStart } from "./rows/cold-start.ts";
@@ -50,6 +51,7 @@ const benchmarks: Benchmark[] = [
   dhcpLeases,
   burst,
   firstBurst,
+  byCall,
   floor,
   coldStart,
   memory,
@@ -68,7 +70,23 @@ interface Wanted {
 function enterNamespaces(argv: readonly string[]): number {
   const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
   const again = [process.execPath, import.meta.path, "--inside", ...argv];
-  const unshare = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...again];
+  // The bench is process 1 there: calls start a resident where the caller is like that.
+  const unshare = [
+    "unshare",
+    "--net",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+    "--kill-child",
+    "--propagation",
+    "private",
+    "sh",
+    "-c",
+    script,
+    "sh",
+    ...again,
+  ];
   const inner = Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
   if (inner.signalCode !== undefined && inner.signalCode !== null) {
     console.error(`[bench] ended by ${inner.signalCode}; nothing was written`);

@@ -23,7 +23,7 @@ interface Kind {
 function measure(bench: Bench, runs: number, { name, ipMasq = false, isFirst }: Kind): Record<Side["name"], Samples> {
   const { machine } = bench;
   const settle = (side: Side) => {
-    if (isFirst && side === machine.served) machine.startByCall();
+    if (isFirst && side === machine.served) machine.listenForFirstCall();
     machine.settle();
   };
   const contestants = machine.sides.map((side) => {
