@@ -70,7 +70,8 @@ export function installUnitsUnasked(service: ServiceRow, directory: string): voi
     ]);
     warn(
       `${errorText(error)}; so the units were removed again. Everything works without them; ` +
-        `\`patchbay install --${service.option} ${directory}\` tries it again`,
+        `\`patchbay install --${service.option} ${directory}\` tries it again` +
+        (service.permission === undefined ? "" : `, with \`--${service.option}=calls\` a call starts it`),
     );
   }
 }

@@ -21,6 +21,8 @@ const aside = [
   "test/frontends/library/package.test.ts",
   // A death and a failure at each system call of the launcher.
   "test/frontends/resident/launcher-sweep.test.ts",
+  // An engine that is started again and again.
+  "test/frontends/resident/engine-restarts.test.ts",
   // containerd once more, by the protocol of kubelet.
   "test/real-engines/containerd-cri.test.ts",
   // That every row of the benchmarks runs.

@@ -8,6 +8,7 @@
  * nobody calls, and when its program's file or the permission goes or changes. It is not started where it could be in
  * somebody's way.
  */
+import { errorText } from "../../cni/error.ts";
 import { moveUp } from "../../ffi/descriptors.ts";
 import { hasMemoryLimit } from "../../ffi/control-group.ts";
 import {
@@ -74,17 +75,26 @@ function isInitialUserNamespace(): boolean {
 }
 
 function isLikeFirstProcess(): boolean {
-  const first = new ProcessFiles(1);
+  const first = new ProcessFiles(1), own = new ProcessFiles("self");
   try {
     // Within another root directory, the kernel shows each root as "/".
-    return placeOf("/proc/1/root") === placeOf("/") && differenceBesideLabel(first) === undefined;
+    return placeOf("/proc/1/root") === placeOf("/") && differenceBesideLabel(first) === undefined &&
+      belongings(first, "1") === belongings(own, "self");
   } finally {
     first.close();
+    own.close();
   }
+}
+
+/** A person who has logged in has an audit identity, which would be that of all later calls. */
+function belongings(files: ProcessFiles, name: string): string {
+  const audit = readTextFile(`/proc/${name}/loginuid`) ?? "";
+  return [files.value("Groups").trim(), files.link("ns/uts"), audit].join("\n");
 }
 
 function hasResourceLimit(): boolean {
   const limits = readTextFile("/proc/self/limits") ?? "";
+  if (!/^Max open files +(unlimited|\d{4,}) /m.test(limits)) return true;
   return !["cpu time", "file size", "data size", "address space"].every((what) =>
     new RegExp(`^Max ${what} +unlimited `, "m").test(limits)
   );
@@ -117,6 +127,18 @@ function start(lock: number): void {
 /** Before the resident's process executes itself again: that resets what the runtime has set up for itself. */
 export function separate(): void {
   becomeIndependent(LOCK);
+}
+
+/** Why no call of this host starts one, whoever makes it; undefined when nothing is in the way. */
+export function obstacleOnHost(): string | undefined {
+  try {
+    const lock = takeLock();
+    if (lock === undefined) return `another process has locked ${RESIDENT_LOCK}`;
+    closeFile(lock);
+    return undefined;
+  } catch (error) {
+    return errorText(error);
+  }
 }
 
 /** It stays locked as long as this process lives. */

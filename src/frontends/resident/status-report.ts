@@ -33,6 +33,8 @@ interface WorkerStatus {
   pid: number;
   ageSeconds: number;
   served: number;
+  /** By a signal: it takes no calls. */
+  isStopped: boolean;
   memoryKib: number;
   ownMemoryKib: number;
 }
@@ -50,14 +52,18 @@ export function reportOf(status: ResidentStatus, hereAlone?: string): StatusRepo
   return { isServing: problem === undefined, text: describe(status, problem), facts: { ...status, problem } };
 }
 
-export function unseen(problem: string, consequence: string): StatusReport {
-  return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: RESIDENT_SOCKET, problem } };
+export function unseen(problem: string, consequence: string, facts: object = {}): StatusReport {
+  const text = `${problem}\n${consequence}\n`;
+  return { isServing: false, text, facts: { socket: RESIDENT_SOCKET, problem, ...facts } };
 }
 
 function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
   if (build === "another") return "it is of another build";
   if (declinesFromHere !== undefined) return `it serves callers with ${DIFFERENCES[declinesFromHere]}`;
-  return workers.length === 0 ? "it has no worker" : undefined;
+  if (workers.length === 0) return "it has no worker";
+  return workers.every(({ isStopped }) => isStopped)
+    ? "its workers are stopped (SIGCONT lets them go on)"
+    : undefined;
 }
 
 function describe(status: ResidentStatus, problem: string | undefined): string {
@@ -69,7 +75,9 @@ function describe(status: ResidentStatus, problem: string | undefined): string {
     problem === undefined
       ? "calls of this program are served"
       : `calls of this program run by themselves: ${problem}`,
-    ...status.isByCall ? ["a call started it; it ends when nobody calls, or its program changes"] : [],
+    ...status.isByCall
+      ? ["a call started it; it ends when it serves nobody, or its program or .patchbay-resident changes"]
+      : [],
     ...refusedUpgrade === undefined ? [] : [`it has not been upgraded: ${refusedUpgrade}`],
     `calls: ${served} served, ${count} declined${count > 0 ? ` (${because})` : ""}, ${takenBack} taken back`,
     `workers: ${workers.length}, replaced: ${workersReplaced}`,

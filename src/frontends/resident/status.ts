@@ -7,12 +7,12 @@ import { isSwitchedOff, mayStartResident, OFF, SWITCH } from "../../process/resi
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { variable } from "../../ffi/environment.ts";
 import { EACCES, isErrno } from "../../ffi/errno.ts";
-import { exists, placeOf } from "../../ffi/files.ts";
+import { exists, placeOf, readTextFile } from "../../ffi/files.ts";
 import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../../engine/build.ts";
 import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
-import { wasStartedByCall } from "./by-call.ts";
+import { obstacleOnHost, wasStartedByCall } from "./by-call.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
@@ -56,11 +56,7 @@ function residentStatus(): ResidentStatus | StatusReport {
   for (;;) {
     const pid = residentPid();
     if (pid === undefined) {
-      const next = mayStartResident()
-        ? "Calls run by themselves; an engine's next one may start a resident."
-        : "Calls run by themselves. `patchbay serve` starts a resident, or " +
-          "`systemctl restart patchbay.socket` where systemd has its units.";
-      return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
+      return noneListens();
     }
     if (pid === OUT_OF_SIGHT) {
       return notShown(`a process of a process namespace that is not seen here listens on ${RESIDENT_SOCKET}`);
@@ -76,6 +72,18 @@ function residentStatus(): ResidentStatus | StatusReport {
     }
     Bun.sleepSync(PAUSE_MS);
   }
+}
+
+function noneListens(): StatusReport {
+  const mayStart = mayStartResident(), obstacle = mayStart ? obstacleOnHost() : undefined;
+  const next = !mayStart
+    ? "Calls run by themselves. `patchbay serve` starts a resident, or `systemctl restart patchbay.socket` where systemd " +
+      "has its units."
+    : obstacle === undefined
+    ? "Calls run by themselves. The next one starts a resident if its process is like process 1 and has no limits\n" +
+      '(docs/resident.md, "Started by a call").'
+    : `Calls run by themselves and start no resident: ${obstacle}`;
+  return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next, { mayStart: mayStart && obstacle === undefined });
 }
 
 /** What `whoListens` says of a process in a process namespace that this one does not see. */
@@ -117,9 +125,14 @@ export function statusOf(pid: number, build: ResidentStatus["build"], { parent, 
     workers: workers.sort((one, other) => one.pid - other.pid).map(({ pid, begun, counts }) => {
       const { all, own } = memoryKib(pid);
       const served = counts.get(SERVED) ?? 0;
-      return { pid, ageSeconds: now - begun, served, memoryKib: all, ownMemoryKib: own };
+      return { pid, ageSeconds: now - begun, served, isStopped: isStopped(pid), memoryKib: all, ownMemoryKib: own };
     }),
   };
+}
+
+/** proc_pid_stat(5): by a signal or by a debugger. */
+function isStopped(pid: number): boolean {
+  return /\) [Tt] [^)]*$/.test(readTextFile(`/proc/${pid}/stat`) ?? "");
 }
 
 function differenceFrom(pid: number): Difference | undefined {

@@ -20,7 +20,7 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     mkdir /run/there; cd /run/there; umask 0
     echo 700 >/proc/self/oom_score_adj
     # The reader waits for the end of all that has the pipe.
-    (exec 9>/run/open; trap '' TERM USR1 64; ENGINE=1 nice -n 5 sh -c '${CALL}' 8>&1 | cat)
+    (exec 9>/run/open; trap '' TERM USR1 64; ENGINE=1 nice -n 5 chrt -b 0 setarch -R sh -c '${CALL}' 8>&1 | cat)
     one; until_true is_served
     process=$(resident)
     readlink /proc/$process/cwd
@@ -30,7 +30,7 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     cat /proc/$process/oom_score_adj
     [ "$(cut -d' ' -f6 /proc/$process/stat)" = $process ] && echo a session of its own
     sed -n 's/^Umask:.//p' /proc/$process/status
-    cut -d' ' -f18,19 /proc/$process/stat
+    cut -d' ' -f18,19,41 /proc/$process/stat; cat /proc/$process/personality
     # As of one that a shell has started: what the runtime has set up for itself. The shell has it ignore 2 and 3, the C
     # library 32.
     hex() { sed -n "s/^$2:./0x/p" /proc/$1/status; }
@@ -57,11 +57,12 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     "0",
     "a session of its own",
     "0077",
-    "20 0",
+    "20 0 0",
+    "00000000",
     "usual signals",
     "700",
   ];
-  const line = "a call started it; it ends when nobody calls, or its program changes";
+  const line = "a call started it; it ends when it serves nobody, or its program or .patchbay-resident changes";
   expect(said).toEqual(["/", "3", ...own, "patchbay serve --by-call --idle=900 ", "served twice", line]);
 });
 
@@ -106,6 +107,11 @@ const UNWANTED: Record<string, string> = {
   "with a limit of file size": `sh -c 'ulimit -f 7000; ${CALL}'`,
   "with a limit of processor time": `sh -c 'ulimit -t 1000; ${CALL}'`,
   "with a limit of data": `sh -c 'ulimit -d 8000000; ${CALL}'`,
+  "with few open files": `sh -c 'ulimit -n 100; ${CALL}'`,
+  "in another UTS namespace": `unshare --uts sh -c '${CALL}'`,
+  "with other groups": `setpriv --groups 5,27 sh -c '${CALL}'`,
+  "by whom somebody who has logged in has called":
+    `[ ! -e /proc/self/loginuid ] || sh -c 'echo 1001 >/proc/self/loginuid && grep -qx 1001 /proc/self/loginuid; ${CALL}'`,
   "with a limit of address space": `sh -c 'ulimit -v 800000000; ${CALL}'`,
   "where others may write to the directory":
     "chmod 775 /run/patchbay; call_once 2>/dev/null; chmod 755 /run/patchbay",
@@ -198,6 +204,18 @@ test("it ends when nobody calls, at SIGTERM, and when its file changes or goes",
     "no socket",
     "calls of this program are served",
   ]);
+});
+
+test("the status says whether the next call may start one, and what is in the way on this host", async () => {
+  expect(
+    await inOwnMachine(`
+    status_now() { /run/cni/patchbay serve --status --json | grep -o '"mayStart": *[a-z]*' || true; }
+    status_now
+    exec 8>/run/patchbay/serve~by-call; flock 8; status_now; exec 8>&-
+    chmod 777 /run/patchbay; status_now; status | grep -c 'start no resident: .*/run/patchbay' || true; chmod 755 /run/patchbay
+    /run/cni/patchbay install --no-resident /run/cni >/dev/null; status_now
+  `),
+  ).toEqual(['"mayStart": true', '"mayStart": false', '"mayStart": false', "1", '"mayStart": false']);
 });
 
 test("what it has in /run may be removed, and it is still one", async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { reportOf, type ResidentStatus, unseen } from "../../../src/frontends/resident/status-report.ts";
 
-const worker = { pid: 701, ageSeconds: 59, served: 40, memoryKib: 81_408, ownMemoryKib: 2_559 };
+const worker = { pid: 701, ageSeconds: 59, served: 40, isStopped: false, memoryKib: 81_408, ownMemoryKib: 2_559 };
 const status: ResidentStatus = {
   socket: "/run/patchbay/serve.sock",
   pid: 700,
@@ -15,7 +15,7 @@ const status: ResidentStatus = {
   takenBack: 2,
   declined: { DHCP: 3, "foreign plugin": 4 },
   workersReplaced: 1,
-  workers: [worker, { pid: 702, ageSeconds: 3600, served: 24, memoryKib: 0, ownMemoryKib: 0 }],
+  workers: [worker, { pid: 702, ageSeconds: 3600, served: 24, isStopped: false, memoryKib: 0, ownMemoryKib: 0 }],
 };
 
 test("a resident that serves", () => {
@@ -57,6 +57,7 @@ test.each<[problem: string, differs: Partial<ResidentStatus>]>([
     declinesFromHere: "confinement",
   }],
   ["it has no worker", { workers: [] }],
+  ["its workers are stopped (SIGCONT lets them go on)", { workers: [{ ...worker, isStopped: true }] }],
 ])("calls run by themselves: %s", (problem, differs) => {
   const { isServing, text, facts } = reportOf({ ...status, ...differs });
   expect([isServing, facts]).toEqual([false, { ...status, ...differs, problem }]);

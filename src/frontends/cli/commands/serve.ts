@@ -26,7 +26,8 @@ export const serveCommand: Command = {
         "how many attachments a new worker makes for practice, in namespaces of its own, while nobody calls; by default 100",
     },
     "by-call": {
-      help: "as calls start a resident (install --resident=calls): it ends when its program's file changes",
+      help:
+        "as calls start a resident (install --resident=calls): it ends when its program's file or .patchbay-resident changes",
     },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     host: {
