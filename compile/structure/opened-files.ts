@@ -14,6 +14,7 @@ const unjudged: Record<string, string> = {
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/control-group.ts": "control groups in /sys",
   "src/ffi/session.ts": "this process in /proc",
+  "src/ffi/kept-pages.ts": "this process in /proc",
   "src/ffi/boot.ts": "the id of the boot in /proc",
   "src/process/calls.ts": "processes in /proc",
   "src/ffi/capabilities.ts": "this process in /proc",

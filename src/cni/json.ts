@@ -112,7 +112,8 @@ export function field(document: Record<string, unknown>, key: string): unknown {
   const folded = foldKey(key);
   let found: unknown;
   for (const name of Object.keys(document)) {
-    if (foldKey(name) === folded) found = document[name] ?? found ?? null;
+    // What folds to ASCII is as long as before.
+    if (name.length === folded.length && foldKey(name) === folded) found = document[name] ?? found ?? null;
   }
   return found;
 }

@@ -1,10 +1,10 @@
 /** One launcher's connection: messages with descriptors, and who is at the other end (unix(7)). */
 import { ESRCH, SyscallError } from "../../ffi/errno.ts";
 import { closeFile } from "../../ffi/files.ts";
-import { poll } from "../../ffi/poll.ts";
+import { poll, POLLIN, POLLOUT } from "../../ffi/poll.ts";
 import { receiveSender, receiveWithDescriptors, sendMessage } from "../../ffi/socket/message.ts";
 import { Peer } from "../../ffi/socket/peer.ts";
-import { limitWait, setOption } from "../../ffi/socket/socket.ts";
+import { setOption, SOCK_NONBLOCK } from "../../ffi/socket/socket.ts";
 import { acceptNext } from "../../ffi/socket/unix.ts";
 import { MESSAGE_BYTES, plainMessage, PROVE } from "./protocol.ts";
 
@@ -24,11 +24,8 @@ export class Connection {
 
   /** Returns undefined when another worker was faster. */
   static accept(listening: number): Connection | undefined {
-    const fd = acceptNext(listening, 0);
-    if (fd === undefined) return undefined;
-    limitWait(fd, "SO_RCVTIMEO", PATIENCE_MS);
-    limitWait(fd, "SO_SNDTIMEO", PATIENCE_MS);
-    return new Connection(fd);
+    const fd = acceptNext(listening, SOCK_NONBLOCK);
+    return fd === undefined ? undefined : new Connection(fd);
   }
 
   /** Throws SyscallError when the process has ended, is hidden, or does not prove that it is the one that connected. */
@@ -48,18 +45,25 @@ export class Connection {
    */
   private isSentBy(pid: number): boolean {
     setOption(this.fd, "SO_PASSCRED", Int32Array.of(1));
-    return this.send(plainMessage(PROVE)) && receiveSender(this.fd) === pid;
+    return this.send(plainMessage(PROVE)) && this.becomes(POLLIN) && receiveSender(this.fd) === pid;
   }
 
   /** Returns undefined when the other end is gone, or says nothing in time. */
   receive(): Call | undefined {
-    const { length, descriptors } = receiveWithDescriptors(this.fd, messageBytes, 2);
+    const receive = () => receiveWithDescriptors(this.fd, messageBytes, 2);
+    let { length, descriptors } = receive();
+    if (length < 0 && this.becomes(POLLIN)) ({ length, descriptors } = receive());
     return length > 0 ? { message: messageBytes.slice(0, length), descriptors } : undefined;
   }
 
   /** Returns whether the other end is there to receive it. */
   send(message: Uint8Array, descriptors: readonly number[] = []): boolean {
-    return sendMessage(this.fd, message, descriptors) === message.length;
+    const send = () => sendMessage(this.fd, message, descriptors) === message.length;
+    return send() || this.becomes(POLLOUT) && send();
+  }
+
+  private becomes(events: number): boolean {
+    return poll([{ fd: this.fd, events }], PATIENCE_MS).has(this.fd);
   }
 
   /** The other end has ended. */

@@ -10,6 +10,7 @@
  * A launcher that does not wait for READY any longer shuts its end for reading. Then READY cannot be sent, and the call
  * is not begun.
  */
+import { fromUtf8 } from "../../ffi/libc.ts";
 import { BUILD_BYTES } from "../../engine/build.ts";
 
 export const PROTOCOL = 0x31424350;
@@ -37,24 +38,22 @@ export function readRequest(message: Uint8Array): Request | undefined {
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
   const [protocol, argumentCount, variableCount] = [0, 4, 8].map((at) => view.getUint32(at, true));
   if (protocol !== PROTOCOL || argumentCount === 0) return undefined;
-  const build = message.slice(12, HEAD_BYTES), ends = endsOfTexts(message, HEAD_BYTES);
-  const last = ends.at(-1);
-  if (ends.length !== 1 + argumentCount! + variableCount! || last !== message.length) return undefined;
-  const text = (index: number) =>
-    new TextDecoder().decode(message.subarray(index === 0 ? HEAD_BYTES : ends[index - 1], ends[index]! - 1));
+  const texts = fromUtf8(message.subarray(HEAD_BYTES)).split("\0"), beforeVariables = 1 + argumentCount!;
+  // Behind the last NUL is nothing.
+  if (texts.length !== beforeVariables + variableCount! + 1 || texts.at(-1) !== "") return undefined;
   return {
-    build,
-    workingDirectory: text(0),
-    argv: Array.from({ length: argumentCount! }, (_, index) => text(1 + index)),
-    environment: message.slice(ends[argumentCount!]),
+    build: message.slice(12, HEAD_BYTES),
+    workingDirectory: texts[0]!,
+    argv: texts.slice(1, beforeVariables),
+    environment: message.slice(behindTexts(message, beforeVariables)),
   };
 }
 
-/** Returns the places behind the NUL of each text. */
-function endsOfTexts(message: Uint8Array, from: number): number[] {
-  const ends: number[] = [];
-  for (let at = message.indexOf(0, from); at >= 0; at = message.indexOf(0, at + 1)) ends.push(at + 1);
-  return ends;
+/** The place behind so many texts. */
+function behindTexts(message: Uint8Array, count: number): number {
+  let at = HEAD_BYTES;
+  for (let text = 0; text < count; text++) at = message.indexOf(0, at) + 1;
+  return at;
 }
 
 export function plainMessage(answer: number): Uint8Array {

@@ -7,6 +7,8 @@
  * seconds after their last work; it has no links by then.
  */
 import { endCall, ownProcessId, takeCall } from "../../process/calls.ts";
+import { hasMemoryLimit } from "../../ffi/control-group.ts";
+import { keepUsedPages } from "../../ffi/kept-pages.ts";
 import { openDetachedTmpfs } from "../../ffi/detached-tmpfs.ts";
 import { replaceWithLink } from "../../ffi/directory-entries.ts";
 import { takeEnvironment } from "../../ffi/environment.ts";
@@ -81,6 +83,16 @@ export class Rehearsal {
     for (const fd of Object.values(this.stage ?? {})) closeFile(fd);
     this.stage = undefined;
     Bun.gc(true);
+    keepPages();
+  }
+}
+
+/** Not where the group's memory is limited: it would have less for everything else. */
+function keepPages(): void {
+  try {
+    if (!hasMemoryLimit()) keepUsedPages();
+  } catch {
+    // A C library without mlock2(2).
   }
 }
 

@@ -30,6 +30,9 @@ async function untilIdle(worker: number): Promise<void> {
   await untilTrue(() => readFileSync(`/proc/${worker}/wchan`, "utf8"), (place) => /ep_poll|epoll_wait/.test(place));
 }
 
+/** KiB of mappings whose pages stay in memory. */
+const lockedBy = (pid: number) => Number(/^VmLck:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]);
+
 const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 test("so many times, in namespaces and files of its own; then the worker is as one that rehearses nothing", async () => {
@@ -38,6 +41,7 @@ test("so many times, in namespaces and files of its own; then the worker is as o
   const one = await startRehearsing(machine, 0);
   await untilIdle(one.worker);
   const open = descriptorsOf(one.worker);
+  expect(lockedBy(one.worker)).toBe(0);
   one.resident.kill("SIGKILL");
   await one.resident.exited;
   const calls = "trace=unshare,fsmount,openat";
@@ -48,6 +52,8 @@ test("so many times, in namespaces and files of its own; then the worker is as o
   const worker = childrenOf(parent)[0]!;
   await untilIdle(worker);
   expect(descriptorsOf(worker)).toBe(open);
+  // More than the program's file has, which is 115 MiB of these: its libraries, too.
+  expect(lockedBy(worker)).toBeGreaterThan(64 * 1024);
   const trace = await machine.sh("cat /run/trace; rm /run/trace");
   expect(trace.match(/fsmount\(/g)!.length).toBe(1);
   expect(trace.match(/rehearsal@eth0@ptp", O_WRONLY\|O_CREAT/g)!.length).toBe(3);
