@@ -28,6 +28,8 @@ export interface Machine {
   settle(): void;
   /** Runs `work`. Throws when the resident served clearly fewer calls meanwhile: the figures would be those of calls alone. */
   servedAtLeast<T>(calls: number, work: () => T): T;
+  /** How many calls the resident has served. */
+  servedCalls(): number;
   /** Ends the resident, and starts a new one, which has served nothing. */
   startAgain(): void;
   /** Ends the resident. The next call has systemd start a new one. */
@@ -88,6 +90,7 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
     scratch,
     patchbay,
     settle: adoptOrphans(() => resident.pid, services),
+    servedCalls: () => statusOf(patchbay, served).served,
     servedAtLeast(calls, work) {
       const before = statusOf(patchbay, served).served, result = work();
       const now = statusOf(patchbay, served), count = now.served - before;

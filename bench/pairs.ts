@@ -41,7 +41,7 @@ export function measureCycles(
   const samples = noSamples();
   const measure = () => {
     for (const { side, cycle } of contestants) {
-      const warmUpRuns = side === bench.machine.served ? bench.runs(wanted) : 1;
+      const warmUpRuns = side.name === "served" ? bench.runs(wanted) : 1;
       for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle, 0);
     }
     for (let run = 0; run < runs; run++) {

@@ -67,7 +67,7 @@ interface Wanted {
 }
 
 /** Runs this program again in its own namespaces, which end with it. */
-function enterNamespaces(argv: readonly string[]): number {
+async function enterNamespaces(argv: readonly string[]): Promise<number> {
   const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
   const again = [process.execPath, import.meta.path, "--inside", ...argv];
   // The bench is process 1 there: calls start a resident where the caller is like that.
@@ -87,12 +87,15 @@ function enterNamespaces(argv: readonly string[]): number {
     "sh",
     ...again,
   ];
-  const inner = Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
-  if (inner.signalCode !== undefined && inner.signalCode !== null) {
+  const inner = Bun.spawn(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
+  // Neither unshare(1) nor a process 1 ends at these.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => inner.kill("SIGKILL"));
+  await inner.exited;
+  if (inner.signalCode !== null) {
     console.error(`[bench] ended by ${inner.signalCode}; nothing was written`);
     return 1;
   }
-  return inner.exitCode;
+  return inner.exitCode ?? 1;
 }
 
 async function measure(wanted: Wanted): Promise<number> {

@@ -23,8 +23,15 @@ interface Kind {
 function measure(bench: Bench, runs: number, { name, ipMasq = false, isFirst }: Kind): Record<Side["name"], Samples> {
   const { machine } = bench;
   const settle = (side: Side) => {
+    // The workers of the burst before rehearse meanwhile.
+    if (isFirst) machine.end();
     if (isFirst && side === machine.served) machine.listenForFirstCall();
     machine.settle();
+  };
+  const requireServed = (side: Side) => {
+    if (!isFirst || side !== machine.served || bench.quick) return;
+    const count = machine.servedCalls();
+    if (count < AT_ONCE / 2) throw new Error(`the resident served ${count} calls of ${AT_ONCE}`);
   };
   const contestants = machine.sides.map((side) => {
     const leases = join(machine.scratch, `${side.name}-burst`);
@@ -43,10 +50,12 @@ function measure(bench: Bench, runs: number, { name, ipMasq = false, isFirst }: 
       side.onHost(() => {
         settle(side);
         samples[side.name].add.push(allAtOnce(attachments.map(({ add }) => add)));
+        requireServed(side);
         requireAllAttached(side, attachments);
         for (const { conf, add, del } of attachments) passResult(add.stdout(), conf, del);
         settle(side);
         samples[side.name].del.push(allAtOnce(attachments.map(({ del }) => del)));
+        requireServed(side);
         for (const { container } of attachments) requireDetached(side, container);
       });
     }

@@ -3,14 +3,12 @@
  * been used for a while, and the next use would wait for the disk. What a process has written only swap takes.
  */
 import { readTextFile } from "./files.ts";
-import { bind } from "./libc.ts";
-import { FFIType } from "./native.ts";
+import { mlock2 } from "./system-calls.ts";
 
 const MLOCK_ONFAULT = 1;
 
 /** All that this process has used or uses later, of the files that it has mapped by now. Without the right to, none. */
 export function keepUsedPages(): void {
-  const { mlock2 } = bind({ mlock2: { args: [FFIType.u64_fast, FFIType.u64_fast, "u32"], returns: "i32" } });
   // proc_pid_maps(5): private, and with an inode.
   const mappings = (readTextFile("/proc/self/maps") ?? "").matchAll(/^([0-9a-f]+)-([0-9a-f]+) ...p \S+ \S+ [1-9]/gm);
   for (const [, from, to] of mappings) {

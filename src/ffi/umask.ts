@@ -8,6 +8,11 @@ export function restrictUmask(): void {
   inherited ??= libc.umask(0o077);
 }
 
+/** Programs that this process starts get the strict one from here on. */
+export function keepUmask(): void {
+  inherited = undefined;
+}
+
 /** For starting other programs. */
 export function withInheritedUmask<T>(work: () => T): T {
   if (inherited === undefined) return work();

@@ -300,8 +300,14 @@ static void await_end(int resident) {
   while (CALL(ppoll, &closed, 1, 0, 0, 0, 0) < 0) continue;
 }
 
-/* The state of a process (proc_pid_stat(5)): R when it runs or is about to. 0 when there is none. */
-static char state_of(uint32_t process) {
+/* What proc_pid_stat(5) says. The state is R when the process runs or is about to. */
+struct stat_line {
+  char state;
+  uint32_t parent;
+};
+
+/* Returns 0 when there is no such process. */
+static int read_stat(uint32_t process, struct stat_line *line) {
   char path[32], text[128];
   join(join_number(join(path, "/proc/"), process), "/stat");
   long file = CALL4(openat, AT_FDCWD, path, O_RDONLY | CLOSE_ON_EXEC, 0);
@@ -309,10 +315,12 @@ static char state_of(uint32_t process) {
   long length = CALL3(read, file, text, sizeof text);
   CALL1(close, file);
   /* The name, which may contain anything, ends with the last parenthesis. */
-  for (long at = length - 3; at > 0; at--) {
-    if (text[at] == ')') return text[at + 2];
-  }
-  return 0;
+  long at = length - 5;
+  while (at > 0 && text[at] != ')') at--;
+  if (at <= 0) return 0;
+  line->state = text[at + 2], line->parent = 0;
+  for (at += 4; at < length && text[at] >= '0' && text[at] <= '9'; at++) line->parent = line->parent * 10 + text[at] - '0';
+  return 1;
 }
 
 static uint32_t milliseconds_since_boot(void) {
@@ -334,7 +342,8 @@ static int is_worth_waiting(void) {
   for (long at = 0; at < length / (long)sizeof *slots; at++) {
     uint32_t process = slots[at].process, since = slots[at].since_ms;
     if (process == 0 || (since != 0 && now - since >= LONG_CALL_MS)) continue;
-    char state = state_of(process);
+    struct stat_line line;
+    char state = read_stat(process, &line) ? line.state : 0;
     /* One that reads its own file (D) or is traced (t) goes on. One that is stopped (T) or has ended (Z, X) takes nothing,
      * and one that sleeps without a call has not been woken. */
     if (state == 'R' || state == 'D' || state == 't' || (state == 'S' && since != 0)) return 1;
@@ -353,16 +362,37 @@ static int count_processors(void) {
   return count;
 }
 
-/* Whether this call may run by itself: no others do, or few enough. A hundred at once would otherwise take the processors
- * from the resident that their first one has started. A turn is a lock on a byte of the file, which is open until the
- * process ends. */
-static int takes_turn(int turns) {
-  for (int at = count_processors() * TURNS_A_PROCESSOR - 1; at >= 0; at--) {
-    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    long failure = CALL3(fcntl, turns, F_SETLK, &turn);
-    if (failure != -EAGAIN && failure != -EACCES) return 1;
+/* The process that has begun this one, or a parent of it: up to some, because a plugin of others may be a script. */
+static int is_ancestor(int process) {
+  uint32_t at = CALL0(getppid);
+  for (int steps = 0; at > 1 && steps < 8; steps++) {
+    if (at == (uint32_t)process) return 1;
+    struct stat_line line;
+    at = read_stat(at, &line) ? line.parent : 0;
   }
   return 0;
+}
+
+/* Whether this call may run by itself: no others do, or few enough, or one that waits for it. A hundred at once would
+ * otherwise take the processors from the resident that their first one has started. A turn is a lock on a byte of the file,
+ * which is open until the process ends. */
+static int takes_turn(int turns) {
+  for (int at = count_processors() * TURNS_A_PROCESSOR - 1; at >= 0; at--) {
+    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1}, other = turn;
+    long failure = CALL3(fcntl, turns, F_SETLK, &turn);
+    if (failure != -EAGAIN && failure != -EACCES) return 1;
+    if (CALL3(fcntl, turns, F_GETLK, &other) >= 0 && is_ancestor(other.l_pid)) return 1;
+  }
+  return 0;
+}
+
+/* Not as stdout or stderr, which may be closed. */
+static int open_turns(void) {
+  int opened = CALL4(openat, AT_FDCWD, TURNS_PATH, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (opened < 0) return opened;
+  int moved = CALL3(fcntl, opened, F_DUPFD_CLOEXEC, 3);
+  CALL1(close, opened);
+  return moved;
 }
 
 /* What the resident says to the request. */
@@ -370,13 +400,15 @@ static int await_worker(int resident, struct buffer *buffer) {
   int answer = receive(resident, buffer, 0, PROMPT_MS), turns = -1;
   for (int waited = 0; answer == SILENT && waited < PATIENCE_MS; waited += BETWEEN_LOOKS_MS) {
     if (!is_worth_waiting()) {
-      if (turns < 0) turns = CALL4(openat, AT_FDCWD, TURNS_PATH, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+      if (turns < 0) turns = open_turns();
       if (takes_turn(turns)) break;
     }
     answer = receive(resident, buffer, 0, BETWEEN_LOOKS_MS);
   }
   /* A worker may have said READY during the look. */
-  return answer == SILENT ? receive(resident, buffer, 0, 0) : answer;
+  if (answer == SILENT) answer = receive(resident, buffer, 0, 0);
+  if (answer != SILENT && turns >= 0) CALL1(close, turns);
+  return answer;
 }
 
 static enum how converse(int resident, struct buffer *buffer, int is_runtime) {

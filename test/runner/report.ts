@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestCase } from "./junit.ts";
-import { namedRuns, runOf } from "./long.ts";
+import { isForOtherKernel, namedRuns, runOf } from "./long.ts";
 import type { Durations } from "./queue.ts";
 import { testFiles } from "./test-files.ts";
 import type { Counts, FileResult } from "./test-process.ts";
@@ -51,6 +51,11 @@ export function repeatFailures({ files, vm }: Results): void {
   }
 }
 
+/** Files that skip tests, which no run would then run. */
+export function nowhereRun({ files }: Results): string[] {
+  return files.filter(({ file, skipped }) => skipped > 0 && !isForOtherKernel(file)).map(({ file }) => file);
+}
+
 /** The tests that ran neither here nor in the virtual machine. */
 export function ranNowhere({ files, vm }: Results): string[] {
   const key = ({ file, name }: TestCase) => `${file}: ${name}`;
@@ -90,4 +95,9 @@ export function record({ files, vm }: Results, top: string): void {
     return `  ${JSON.stringify(file)}: { ${parts.flat().join(", ")} }`;
   });
   writeFileSync(recorded, `{\n${lines.join(",\n")}\n}\n`);
+}
+
+/** What a file skips through a resident, its plain run skips as well, and that counts. */
+export function withoutSkipped(result: FileResult): FileResult {
+  return { ...result, skipped: 0, cases: result.cases.filter(({ outcome }) => outcome !== "skipped") };
 }

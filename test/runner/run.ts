@@ -11,9 +11,20 @@ import { defineTool, runTool } from "../../compile/tool.ts";
 import { flagsOf, passedOn } from "./bun-flags.ts";
 import { readJUnit } from "./junit.ts";
 import { newSeed } from "../support/random.ts";
-import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
+import { longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
 import { type Durations, mostAtATime, Queue, type Step } from "./queue.ts";
-import { describe, ranNowhere, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
+import {
+  describe,
+  nowhereRun,
+  ranNowhere,
+  readDurations,
+  record,
+  repeatFailures,
+  type Results,
+  say,
+  total,
+  withoutSkipped,
+} from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { testsFor } from "./tests-for.ts";
 import { byProcess } from "./shared-process.ts";
@@ -45,7 +56,8 @@ class Run {
   readonly #options: Options;
   readonly #directory: string;
   readonly results: Results = { files: [], vm: [] };
-  readonly leftOut: string[] = [];
+  /** What the time was not enough for. */
+  readonly late: string[] = [];
   readonly #current = new Map<Step, number>();
 
   constructor(options: Options, directory: string) {
@@ -60,7 +72,7 @@ class Run {
     let somethingEnded = Promise.withResolvers<void>();
     const worker = async () => {
       for (let step = queue.next(); step !== undefined; step = queue.next()) {
-        if (performance.now() > until) this.leftOut.push(...queue.leaveOut());
+        if (performance.now() > until) this.late.push(...queue.leaveOut());
         if (step === "wait") {
           await somethingEnded.promise;
           continue;
@@ -121,15 +133,8 @@ class Run {
     const [passed = 0, failed = 1, skippedThere = 0] = counts ?? [];
     const atLeast = ending === 0 ? 0 : 1;
     const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
-    const result = {
-      passed,
-      failed: Math.max(failed, atLeast),
-      skipped: skippedThere,
-      processorSeconds,
-      output,
-      cases,
-    };
-    this.results.vm.push(result);
+    const ran = { passed, failed: Math.max(failed, atLeast), skipped: skippedThere };
+    this.results.vm.push({ ...ran, processorSeconds, output, cases });
     return 0;
   }
 
@@ -144,11 +149,6 @@ class Run {
       say(`still running: ${what} (${Math.round((performance.now() - since) / 1000)} s)`);
     }
   }
-}
-
-/** What a file skips through a resident, its plain run skips as well, and that counts. */
-function withoutSkipped(result: FileResult): FileResult {
-  return { ...result, skipped: 0, cases: result.cases.filter(({ outcome }) => outcome !== "skipped") };
 }
 
 /** Every run of a file that these options ask for, by name. */
@@ -175,11 +175,6 @@ function usesVm({ isLong, flags }: Options): boolean {
   return isLong && flags.length === 0;
 }
 
-/** Files that skip tests, which no run would then run. */
-function nowhereRun({ files }: Results): string[] {
-  return files.filter(({ file, skipped }) => skipped > 0 && !isForOtherKernel(file)).map(({ file }) => file);
-}
-
 async function runAll(options: Options, files: readonly string[]): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
@@ -199,7 +194,7 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
     );
     const durations = readDurations(), { withinSeconds: seconds = Infinity, jobs } = options;
     const taken = seconds === Infinity ? files : within(files, durations, { seconds, jobs, seed: Number(seed) });
-    run.leftOut.push(...files.filter((file) => !taken.includes(file)));
+    for (const file of files) if (!taken.includes(file)) say(`left to other runs: ${file}`);
     const until = started + 1000 * seconds;
     await run.all(processesOf(options, taken, durations, Number(seed)), durations, usesVm(options), until);
   } finally {
@@ -210,7 +205,9 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   const nowhere = isShort(options) ? nowhereRun(run.results) : [];
   for (const file of nowhere) say(`FAILED: ${file} skips tests, and test/runner/long.ts does not have it`);
   if (usesVm(options)) { for (const one of ranNowhere(run.results)) say(`FAILED: ran nowhere: ${one}`); }
-  for (const one of run.leftOut) say(`left to other runs: ${one}`);
+  for (const one of run.late) say(`left out, because the time is over: ${one}`);
+  const isTooSlow = run.late.length > run.results.files.length;
+  if (isTooSlow) say("FAILED: more was left out than was run");
   if (options.isRecorded) record(run.results, options.top);
   if (counts.skipped > 0) say("what is skipped runs in the virtual machine: npm run test:long");
   const processorSeconds = [...run.results.files, ...run.results.vm].reduce(
@@ -220,7 +217,7 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   const seconds = (performance.now() - started) / 1000;
   say(`took ${Math.round(seconds)} s, ${Math.round(processorSeconds)} s of processor time`);
   console.log(describe(counts));
-  return counts.failed === 0 && nowhere.length === 0 ? 0 : 1;
+  return counts.failed === 0 && nowhere.length === 0 && !isTooSlow ? 0 : 1;
 }
 
 export const tool = defineTool({
@@ -251,7 +248,7 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
     within: {
       type: "string",
       value: "SECONDS",
-      about: "with --long: so much, by chance, as fits into this time; the seed says what",
+      about: "with --long and without a PATH: so much, by chance, as fits into this time; the seed says what",
     },
     record: { type: "boolean", default: false, about: "writes down how long each file took (durations.json)" },
     top: { type: "string", default: root },
@@ -278,7 +275,8 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
       isUnit: values.unit,
       isLong: values.long,
       isRecorded: values.record,
-      withinSeconds: within === undefined ? undefined : Number(within),
+      // What was asked for by name is run.
+      withinSeconds: within === undefined || positionals.length > 0 ? undefined : Number(within),
       // Not more: the virtual machine would get less than a processor, and come last.
       jobs: Number(jobs),
       filters: positionals,

@@ -18,18 +18,18 @@ test("as much as its processors and its virtual machine do in 60 % of the time, 
     const taken = within(runs, durations, { seconds: 200, jobs: 2, seed });
     expect(sum(taken, "busy") + sum(taken, "vm")).toBeLessThanOrEqual(240);
     expect(sum(taken, "vm")).toBeLessThanOrEqual(120);
-    // Nothing is left that would have had room.
-    expect(sum(taken, "busy") + sum(taken, "vm")).toBeGreaterThan(240 - 30);
+    expect(sum(taken, "busy") + sum(taken, "vm") > 240 - 80 || sum(taken, "vm") > 120 - 20).toBe(true);
     expect(taken).toEqual(runs.filter((run) => taken.includes(run)));
   }
   expect(within(runs, durations, { seconds: 100_000, jobs: 1, seed: 1 })).toEqual(runs);
-  expect(within(["new", ...runs], durations, { seconds: 2, jobs: 1, seed: 1 })).toEqual(["new"]);
+  expect(within(runs, durations, { seconds: 2, jobs: 1, seed: 1 })).toHaveLength(1);
 });
 
-test("other runs have what one leaves", () => {
-  const seen = new Set<string>();
-  for (let seed = 1; seed <= 40; seed++) {
-    for (const run of within(runs, durations, { seconds: 500, jobs: 2, seed })) seen.add(run);
+test("other runs have what one leaves, long ones as often as short ones", () => {
+  const times = new Map(runs.map((run) => [run, 0]));
+  for (let seed = 1; seed <= 400; seed++) {
+    for (const run of within(runs, durations, { seconds: 500, jobs: 2, seed })) times.set(run, times.get(run)! + 1);
   }
-  expect(seen.size).toBe(runs.length);
+  const average = [...times.values()].reduce((sum, one) => sum + one, 0) / runs.length;
+  for (const [run, count] of times) expect([run, count > average / 2]).toEqual([run, true]);
 });

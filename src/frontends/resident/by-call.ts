@@ -13,6 +13,7 @@ import { moveUp } from "../../ffi/descriptors.ts";
 import { hasMemoryLimit } from "../../ffi/control-group.ts";
 import {
   closeFile,
+  exists,
   idAt,
   identify,
   makeDirectories,
@@ -22,11 +23,12 @@ import {
   placeOf,
   readTextFile,
 } from "../../ffi/files.ts";
+import { linkTarget } from "../../ffi/directory-entries.ts";
 import { ProcessFiles } from "../../ffi/process-files.ts";
 import { becomeIndependent } from "../../ffi/session.ts";
 import { sendSignal, SIGTERM } from "../../ffi/signals.ts";
 import { spawn } from "../../ffi/spawn.ts";
-import { tryLockExclusive } from "../../process/lock.ts";
+import { tryLockExclusive, tryLockShared } from "../../process/lock.ts";
 import { IDLE_SECONDS, isSwitchedOff } from "../../process/resident-by-call.ts";
 import { DIRECTORY_OF_ROOT, RESIDENT_LOCK } from "../../process/state-directory.ts";
 import { judgeStateDirectory, openStateFile } from "../../process/state-file.ts";
@@ -89,8 +91,12 @@ function isLikeFirstProcess(): boolean {
 /** A person who has logged in has an audit identity, which would be that of all later calls. */
 function belongings(files: ProcessFiles, name: string): string {
   const audit = readTextFile(`/proc/${name}/loginuid`) ?? "";
-  return [files.value("Groups").trim(), files.link("ns/uts"), audit].join("\n");
+  const others = OTHER_NAMESPACES.map((one) => linkTarget(`/proc/${name}/ns/${one}`) ?? "");
+  return [files.value("Groups").trim(), audit, ...others].join("\n");
 }
+
+/** Namespaces that a caller of the resident need not share, as far as the kernel has them. */
+const OTHER_NAMESPACES = ["uts", "ipc", "cgroup", "time"];
 
 function hasResourceLimit(): boolean {
   const limits = readTextFile("/proc/self/limits") ?? "";
@@ -129,13 +135,18 @@ export function separate(): void {
   becomeIndependent(LOCK);
 }
 
-/** Why no call of this host starts one, whoever makes it; undefined when nothing is in the way. */
+/** Why no call of this host starts one, whoever makes it; undefined when nothing is in the way. Changes nothing. */
 export function obstacleOnHost(): string | undefined {
   try {
-    const lock = takeLock();
-    if (lock === undefined) return `another process has locked ${RESIDENT_LOCK}`;
-    closeFile(lock);
-    return undefined;
+    if (!exists(DIRECTORY_OF_ROOT)) return undefined;
+    judgeStateDirectory(DIRECTORY_OF_ROOT);
+    if (!exists(RESIDENT_LOCK)) return undefined;
+    const { fd } = openStateFile(RESIDENT_LOCK, O_RDWR);
+    try {
+      return tryLockShared(fd) ? undefined : `another process has locked ${RESIDENT_LOCK}`;
+    } finally {
+      closeFile(fd);
+    }
   } catch (error) {
     return errorText(error);
   }

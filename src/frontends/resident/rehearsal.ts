@@ -83,16 +83,8 @@ export class Rehearsal {
     for (const fd of Object.values(this.stage ?? {})) closeFile(fd);
     this.stage = undefined;
     Bun.gc(true);
-    keepPages();
-  }
-}
-
-/** Not where the group's memory is limited: it would have less for everything else. */
-function keepPages(): void {
-  try {
+    // Where the group's memory is limited, it would have less for everything else.
     if (!hasMemoryLimit()) keepUsedPages();
-  } catch {
-    // A C library without mlock2(2).
   }
 }
 

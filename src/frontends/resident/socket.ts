@@ -30,5 +30,5 @@ export function residentPid(): number | undefined {
 }
 
 function anotherResident(pid: number | undefined): Error {
-  return new Error(`another resident (process ${pid ?? "unknown"}) listens on ${RESIDENT_SOCKET}`);
+  return new Error(`another resident (process ${pid || "unknown"}) listens on ${RESIDENT_SOCKET}`);
 }

@@ -14,6 +14,7 @@ import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import { obstacleOnHost, wasStartedByCall } from "./by-call.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
+import { OUT_OF_SIGHT } from "../../services/daemon/listener.ts";
 import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
 
@@ -53,24 +54,25 @@ function whyAloneHere(): string | undefined {
 /** Returns a report without a status when none can be seen. */
 function residentStatus(): ResidentStatus | StatusReport {
   const begun = performance.now();
-  for (;;) {
-    const pid = residentPid();
+  for (;; Bun.sleepSync(PAUSE_MS)) {
+    const pid = residentPid(), isLate = performance.now() - begun > START_MS;
     if (pid === undefined) {
-      return noneListens();
+      // It may have its lock, and not listen yet.
+      if (isLate || obstacleOnHost() === undefined) return noneListens();
+      continue;
     }
     if (pid === OUT_OF_SIGHT) {
       return notShown(`a process of a process namespace that is not seen here listens on ${RESIDENT_SOCKET}`);
     }
     // Asked first: a process that becomes another build meanwhile makes a new board.
     const build = isThisBuild(pid) ? "this" : "another";
-    const counted = countedBy(pid), isLate = performance.now() - begun > START_MS;
+    const counted = countedBy(pid);
     if (counted !== undefined && (counted.workers.length > 0 || isLate)) return statusOf(pid, build, counted);
     if (isLate) {
       return notShown(
         `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`,
       );
     }
-    Bun.sleepSync(PAUSE_MS);
   }
 }
 
@@ -85,9 +87,6 @@ function noneListens(): StatusReport {
     : `Calls run by themselves and start no resident: ${obstacle}`;
   return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next, { mayStart: mayStart && obstacle === undefined });
 }
-
-/** What `whoListens` says of a process in a process namespace that this one does not see. */
-const OUT_OF_SIGHT = 0;
 
 function notShown(problem: string): StatusReport {
   const next = "Calls run by themselves. This command belongs where the resident runs: in its process namespace.";

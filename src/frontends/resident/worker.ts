@@ -208,7 +208,7 @@ function run(connection: Connection, streams: Streams, { argv }: Request, runCal
   if (reason !== undefined) return void decline(connection, reason);
   board.count(SERVED);
   const message = doneMessage(status, streams.written(1), streams.written(2));
-  if (message !== undefined) return void connection.send(message);
+  if (message !== undefined && connection.send(message)) return;
   connection.send(doneInFilesMessage(status), streams.files());
   streams.reset(true);
 }

@@ -1,6 +1,6 @@
 /** A socket at a path on which a daemon listens: its own, or one of a service manager (sd_listen_fds(3)). */
 import { moveUp, setNonblocking } from "../../ffi/descriptors.ts";
-import { EACCES, isErrno, SyscallError } from "../../ffi/errno.ts";
+import { EACCES, ETIMEDOUT, isErrno, SyscallError } from "../../ffi/errno.ts";
 import { variable } from "../../ffi/environment.ts";
 import { closeFile, idAt, readTextFile, removeFile } from "../../ffi/files.ts";
 import { lastErrno } from "../../ffi/libc.ts";
@@ -9,6 +9,7 @@ import { getOption, SOCK_NONBLOCK, SOCK_SEQPACKET } from "../../ffi/socket/socke
 import { connectTo, listenAt, listenOn } from "../../ffi/socket/unix.ts";
 
 export const FIRST_HANDED_OVER = 3;
+export const OUT_OF_SIGHT = 0;
 /** LISTEN_FDNAMES, where a daemon hands its listener to the program that it executes. */
 const OWN = "patchbay-own", FROM_MANAGER = "patchbay-given";
 
@@ -65,12 +66,14 @@ export function handOver({ isOwn }: Listener): Record<string, string> {
 /** What has the name, unless another process listens there: a daemon that started with us may have taken our place since. */
 function placeOf(path: string, type: number): string | undefined {
   const id = idAt(path), listener = whoListens(path, type);
-  const isOurs = listener === undefined || listener === process.pid;
+  // Out of sight is also a socket at which so many wait that no more may, as in the burst that starts a resident.
+  const isOurs = !listener || listener === process.pid;
   return isOurs && idAt(path) === id ? id : undefined;
 }
 
 /**
- * The process that listens there, or undefined; 0 when it is in a process namespace that we do not see. A process that has
+ * The process that listens there, or undefined; OUT_OF_SIGHT when it is in a process namespace that we do not see, or
+ * takes nobody. A process that has
  * ended does not listen, though its children may hold the socket. Throws SyscallError when this user may not connect.
  */
 export function whoListens(path: string, type: number): number | undefined {
@@ -79,7 +82,8 @@ export function whoListens(path: string, type: number): number | undefined {
     fd = connectTo(path, undefined, type | SOCK_NONBLOCK);
   } catch (error) {
     if (isErrno(error, EACCES)) throw error;
-    return undefined;
+    // So many wait that no more may: somebody listens.
+    return isErrno(error, ETIMEDOUT) ? OUT_OF_SIGHT : undefined;
   }
   const pid = peerOf(fd)?.pid;
   closeFile(fd);

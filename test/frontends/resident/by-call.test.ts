@@ -20,7 +20,7 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     mkdir /run/there; cd /run/there; umask 0
     echo 700 >/proc/self/oom_score_adj
     # The reader waits for the end of all that has the pipe.
-    (exec 9>/run/open; trap '' TERM USR1 64; ENGINE=1 nice -n 5 chrt -b 0 setarch -R sh -c '${CALL}' 8>&1 | cat)
+    (exec 9>/run/open; trap '' TERM USR1 64; ENGINE=1 nice -n 5 chrt -b 0 ionice -c 3 taskset -c 0 setarch -R sh -c '${CALL}' 8>&1 | cat)
     one; until_true is_served
     process=$(resident)
     readlink /proc/$process/cwd
@@ -30,7 +30,8 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     cat /proc/$process/oom_score_adj
     [ "$(cut -d' ' -f6 /proc/$process/stat)" = $process ] && echo a session of its own
     sed -n 's/^Umask:.//p' /proc/$process/status
-    cut -d' ' -f18,19,41 /proc/$process/stat; cat /proc/$process/personality
+    cut -d' ' -f18,19,41 /proc/$process/stat; cat /proc/$process/personality; ionice -p $process
+    [ "$(taskset -p $process | sed 's/.*: //')" = "$(taskset -p 1 | sed 's/.*: //')" ] && echo all processors
     # As of one that a shell has started: what the runtime has set up for itself. The shell has it ignore 2 and 3, the C
     # library 32.
     hex() { sed -n "s/^$2:./0x/p" /proc/$1/status; }
@@ -59,6 +60,8 @@ test("a call starts one, which serves the next ones and has nothing of the call"
     "0077",
     "20 0 0",
     "00000000",
+    "none: prio 0",
+    "all processors",
     "usual signals",
     "700",
   ];
@@ -80,7 +83,7 @@ test("a hundred calls at once start one, and all succeed", async () => {
   ).toEqual(["100", "1", "served"]);
 });
 
-test("netavark and the runtime call_once one, too, and a hook leaves none", async () => {
+test("netavark and the runtime start one, too, and a hook starts none", async () => {
   expect(
     await inOwnMachine(`
     ln -s patchbay /run/cni/netavark
@@ -109,6 +112,7 @@ const UNWANTED: Record<string, string> = {
   "with a limit of data": `sh -c 'ulimit -d 8000000; ${CALL}'`,
   "with few open files": `sh -c 'ulimit -n 100; ${CALL}'`,
   "in another UTS namespace": `unshare --uts sh -c '${CALL}'`,
+  "in another IPC namespace": `unshare --ipc sh -c '${CALL}'`,
   "with other groups": `setpriv --groups 5,27 sh -c '${CALL}'`,
   "by whom somebody who has logged in has called":
     `[ ! -e /proc/self/loginuid ] || sh -c 'echo 1001 >/proc/self/loginuid && grep -qx 1001 /proc/self/loginuid; ${CALL}'`,

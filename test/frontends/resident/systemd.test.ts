@@ -156,7 +156,9 @@ test("a first installation succeeds also where systemctl fails, and says so", as
   await machine.sh("touch /run/fail");
   const { code, stderr } = await install();
   expect([code, stderr]).toEqual([0, expect.stringContaining("systemctl daemon-reload failed: ")]);
-  expect(stderr).toContain("Everything works without them; `patchbay install --resident /run/cni` tries it again\n");
+  expect(stderr).toContain(
+    "Everything works without them; `patchbay install --resident /run/cni` tries it again, with `--resident=calls` a call",
+  );
   expect(await machine.sh("readlink /run/cni/bridge; find /etc/systemd -type f")).toBe("patchbay\n");
 });
 

@@ -50,27 +50,28 @@ async function takeTurns(machine: Machine, count: number) {
   };
 }
 
-/** Who runs a call, and how often it looks for a turn. */
-async function callOf(machine: Machine): Promise<{ ranBy: "resident" | "itself"; looks: number }> {
+/** Who runs a call, how often it asks for a turn, and how many it gets. */
+async function callOf(machine: Machine): Promise<{ ranBy: "resident" | "itself"; looks: number; taken: number }> {
   const { stderr, code } = await machine.run(["strace", "-e", "trace=openat,fcntl", PATCHBAY, "version"]);
   expect(code).toBe(0);
-  const looks = stderr.split("\n").filter((line) => /F_SETLK,.*l_start=0,/.test(line)).length;
-  return { ranBy: stderr.includes("ld-linux") ? "itself" : "resident", looks };
+  const asked = stderr.split("\n").filter((line) => line.includes("F_SETLK,"));
+  const taken = asked.filter((line) => line.endsWith("= 0")).length;
+  return { ranBy: stderr.includes("ld-linux") ? "itself" : "resident", looks: asked.length, taken };
 }
 
 test("with a turn left, a call that nobody takes runs by itself at once", async () => {
   await using stage = await openActivated(NOBODY);
   const release = await takeTurns(stage.machine, PROCESSORS - 1);
-  const { ranBy, looks } = await callOf(stage.machine);
-  expect([ranBy, looks <= 1]).toEqual(["itself", true]);
+  const { ranBy, looks, taken } = await callOf(stage.machine);
+  expect([ranBy, looks <= PROCESSORS, taken]).toEqual(["itself", true, 1]);
   await release();
 });
 
 test("without one, it asks again and again, and runs by itself after a second", async () => {
   await using stage = await openActivated(NOBODY);
   const release = await takeTurns(stage.machine, PROCESSORS);
-  const { ranBy, looks } = await callOf(stage.machine);
-  expect([ranBy, looks > 1]).toEqual(["itself", true]);
+  const { ranBy, looks, taken } = await callOf(stage.machine);
+  expect([ranBy, looks > PROCESSORS, taken]).toEqual(["itself", true, 0]);
   await release();
 });
 
@@ -84,6 +85,28 @@ test("without one, the call that has started the resident is served by it", asyn
     return ranBy;
   };
   await untilTrue(first, (ranBy) => ranBy === "resident");
+});
+
+test("a call that another one waits for needs no turn, and one with closed outputs writes nothing into the file", async () => {
+  await using stage = await openActivated(NOBODY);
+  const { machine } = stage, container = await machine.container("c1");
+  const conf = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "wrapped" }] };
+  await machine.sh(
+    `mkdir -p /run/networks /run/bin && cat >/run/networks/net.conflist && ln -s "$OURS" /run/bin/loopback &&
+    printf '%s\\n' '#!/bin/sh' 'strace -o /run/trace /run/bin/loopback' >/run/bin/wrapped && chmod 755 /run/bin/wrapped`,
+    {
+      stdin: JSON.stringify(conf),
+      env: { OURS: PATCHBAY },
+    },
+  );
+  const release = await takeTurns(machine, PROCESSORS - 1);
+  const call = [PATCHBAY, "add", "--config-dir", "/run/networks", "net", container.netnsPath];
+  expect((await machine.run(call, { env: { CNI_PATH: "/run/bin" } })).code).toBe(0);
+  const trace = await machine.sh("cat /run/trace");
+  expect([trace.includes("F_GETLK"), trace.match(/F_SETLK/g)!.length <= PROCESSORS]).toEqual([true, true]);
+  await release();
+  await machine.run(["sh", "-c", `${PATCHBAY} version >&- 2>&-`]);
+  expect(await machine.sh(`wc -c <${TURNS}`)).toBe("0\n");
 });
 
 test("a call has its turn until it ends, and what it starts has none", async () => {
@@ -105,9 +128,11 @@ test("a call has its turn until it ends, and what it starts has none", async () 
     () => machine.run(["cat", "/run/child"]),
     ({ stdout }) => stdout.endsWith("\n"),
   );
-  const { ino } = statSync(`/proc/${machine.pid}/root${TURNS}`);
+  const { dev, ino } = statSync(`/proc/${machine.pid}/root${TURNS}`),
+    hex = (one: number) => one.toString(16).padStart(2, "0");
+  const file = ` ${hex(dev >> 8)}:${hex(dev & 0xff)}:${ino} `;
   const holders = () => {
-    const lines = readFileSync("/proc/locks", "utf8").split("\n").filter((line) => line.includes(`:${ino} `));
+    const lines = readFileSync("/proc/locks", "utf8").split("\n").filter((line) => line.includes(file));
     return lines.map((line) => line.trim().split(/\s+/));
   };
   expect(holders().map(([, kind, , mode]) => `${kind} ${mode}`)).toEqual(["POSIX WRITE"]);
