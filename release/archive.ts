@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
+import { PERMISSION } from "../src/process/resident-by-call.ts";
 import type { ServiceRow } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
 import { markedUnitFiles } from "../src/install/units.ts";
@@ -81,6 +82,8 @@ done
 mkdir -p "$directory"
 require_below
 rm -f "$directory/.patchbay.new"
+is_first=no
+[ -e "$directory/patchbay" ] || is_first=yes
 cp "$(dirname "$(readlink -f "$0")")/patchbay" "$directory/.patchbay.new"
 chmod 755 "$directory/.patchbay.new"
 # mv would put it into the directory that a link leads to.
@@ -89,6 +92,11 @@ mv -f "$directory/.patchbay.new" "$directory/patchbay"
 for name in $names; do
   ln -sfn patchbay "$directory/$name"
 done
+# Where no systemd will start a resident, calls do. What was chosen later stays.
+if [ $is_first = yes ] && [ ! -e "$root/lib/systemd/systemd" ] && [ ! -e "$root/usr/lib/systemd/systemd" ]; then
+  rm -f "$directory/${PERMISSION}"
+  echo "A call that runs by itself starts a resident, where this file is beside the program." >"$directory/${PERMISSION}"
+fi
 `;
 
 /** As `install` writes them, so that it knows them on a host to which they were copied. */

@@ -123,6 +123,24 @@ test("ordinary roots: there or not, with links that stay below them, and the mac
   expectInstalled(join(top, "-a name"));
 });
 
+test("calls may start a resident where the root has no systemd, unless somebody has chosen otherwise", () => {
+  const bin = join(root, "opt/cni/bin"), permission = join(bin, ".patchbay-resident");
+  mkdirSync(bin, { recursive: true });
+  symlinkSync(join(outside, "bridge"), permission);
+  expect(links(bin).code).toBe(0);
+  expect([lstatSync(permission).isFile(), readFileSync(permission, "utf8")]).toEqual([
+    true,
+    expect.stringContaining("starts a resident"),
+  ]);
+  untouched();
+  rmSync(permission);
+  expect([links(bin).code, existsSync(permission)]).toEqual([0, false]);
+  rmSync(bin, { recursive: true });
+  mkdirSync(join(root, "usr/lib/systemd"), { recursive: true });
+  writeFileSync(join(root, "usr/lib/systemd/systemd"), "");
+  expect([links(bin).code, existsSync(permission)]).toEqual([0, false]);
+});
+
 test("what is no call of it is told", () => {
   for (const args of [[], [""], ["a", "b", "c"]]) {
     expect(links(...args)).toMatchObject({
