@@ -14,8 +14,7 @@ import { readAgain } from "../process.ts";
 import { shuffled } from "../statistics.ts";
 import { bridgeCycle } from "./attach.ts";
 import { chainCycle } from "./chain.ts";
-
-const PAUSE_MS = 100, WARM_UP_RUNS = 5;
+import { PAUSED } from "./paused.ts";
 
 /** Plugins as a DaemonSet copies them, with the file by which a call starts a resident. */
 function installed({ machine }: Bench): Side {
@@ -67,7 +66,7 @@ function measureNextCalls(bench: Bench, sides: readonly Side[], name: string, ma
     succeed(first.del);
     first.gone();
   });
-  const measure = () => measureCycles(bench, runs, make, { sides, pauseMs: PAUSE_MS, warmUpRuns: WARM_UP_RUNS });
+  const measure = () => measureCycles(bench, runs, make, { sides, ...PAUSED });
   return cycleRows(`started by a call, ${name},`, machine.servedAtLeast(2 * runs, measure));
 }
 

@@ -9,7 +9,8 @@ import { bridgeCycle } from "./attach.ts";
 import { chainCycle } from "./chain.ts";
 import { cases, interfaceCycle } from "./interfaces.ts";
 
-const PAUSE_MS = 100, WARM_UP_RUNS = 5;
+/** What is measured so: ten calls do not count. */
+export const PAUSED = { pauseMs: 100, warmUpRuns: 5 } as const;
 
 interface Kind {
   name: string;
@@ -45,11 +46,8 @@ export const paused: Benchmark = {
   run(bench): Row[] {
     return kinds.flatMap(({ name, targets, cycle }, index) => {
       bench.machine.startAgain();
-      const samples = measureCycles(bench, bench.runs(50), (side) => cycle(bench, side, `paused-${index}`), {
-        pauseMs: PAUSE_MS,
-        warmUpRuns: WARM_UP_RUNS,
-      });
-      return cycleRows(`after ${PAUSE_MS} ms, ${name},`, samples, targets);
+      const samples = measureCycles(bench, bench.runs(50), (side) => cycle(bench, side, `paused-${index}`), PAUSED);
+      return cycleRows(`after ${PAUSED.pauseMs} ms, ${name},`, samples, targets);
     });
   },
 };

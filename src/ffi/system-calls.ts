@@ -1,6 +1,7 @@
 /**
  * System calls by their numbers (syscall(2)), for which the oldest C libraries that we run with, glibc 2.17 and musl 1.2.4,
- * have no function, or one that does nothing (`sched_setscheduler` of musl). Each returns what the C library's function would; `lastErrno` says why it failed.
+ * have no function, or one that does nothing (`sched_setscheduler` of musl). Each returns what the C library's function
+ * would; `lastErrno` says why it failed.
  */
 import { bind, bindLater } from "./libc.ts";
 import { FFIType } from "./native.ts";
@@ -30,7 +31,6 @@ const onPath = bind({ syscall: { args: ["i32", "i32", "ptr", "i32", "u32", "ptr"
 const onBuffer = bindLater({ syscall: { args: ["i32", "ptr", "usize", "u32"], returns: FFIType.i64_fast } });
 const onDirectory = bindLater({ syscall: { args: ["i32", "i32", "ptr", "usize"], returns: FFIType.i64_fast } });
 const onName = bindLater({ syscall: { args: ["i32", "ptr", "u32"], returns: "i32" } });
-
 const onRange = bindLater({ syscall: { args: ["i32", FFIType.u64_fast, FFIType.u64_fast, "u32"], returns: "i32" } });
 const onProcess = bindLater({ syscall: { args: ["i32", "i32", "i32", "ptr"], returns: "i32" } });
 const onNumbers = bindLater({ syscall: { args: ["i32", "i32", "i32", "i32"], returns: "i32" } });

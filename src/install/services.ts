@@ -20,8 +20,8 @@ export function installService(service: ServiceRow, directory: string, way: Way)
     removeUnits(service, directory);
     return permit(service, directory);
   }
-  if (way === "unasked") return installUnitsUnasked(service, directory);
-  installUnits(service, directory);
+  if (way === "unasked") installUnitsUnasked(service, directory);
+  else installUnits(service, directory);
   if (isSystemdRunning()) forbid(service, directory);
 }
 

@@ -362,26 +362,30 @@ static int count_processors(void) {
   return count;
 }
 
-/* The process that has begun this one, or a parent of it: up to some, because a plugin of others may be a script. */
-static int is_ancestor(int process) {
-  uint32_t at = CALL0(getppid);
-  for (int steps = 0; at > 1 && steps < 8; steps++) {
-    if (at == (uint32_t)process) return 1;
-    struct stat_line line;
-    at = read_stat(at, &line) ? line.parent : 0;
+/* Whether this call may run by itself: no others do, or few enough. A hundred at once would otherwise take the processors
+ * from the resident that their first one has started. A turn is a lock on a byte of the file, which is open until the
+ * process ends. */
+static int takes_turn(int turns) {
+  for (int at = count_processors() * TURNS_A_PROCESSOR - 1; at >= 0; at--) {
+    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    long failure = CALL3(fcntl, turns, F_SETLK, &turn);
+    if (failure != -EAGAIN && failure != -EACCES) return 1;
   }
   return 0;
 }
 
-/* Whether this call may run by itself: no others do, or few enough, or one that waits for it. A hundred at once would
- * otherwise take the processors from the resident that their first one has started. A turn is a lock on a byte of the file,
- * which is open until the process ends. */
-static int takes_turn(int turns) {
+/* Whether a call that has a turn waits for this one: it has begun this process, or a parent of it, because a plugin of
+ * others may be a script. */
+static int is_awaited(int turns) {
+  uint32_t ancestors[8] = {CALL0(getppid)}, count = 1;
+  struct stat_line line;
+  while (count < 8 && read_stat(ancestors[count - 1], &line)) ancestors[count++] = line.parent;
   for (int at = count_processors() * TURNS_A_PROCESSOR - 1; at >= 0; at--) {
-    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1}, other = turn;
-    long failure = CALL3(fcntl, turns, F_SETLK, &turn);
-    if (failure != -EAGAIN && failure != -EACCES) return 1;
-    if (CALL3(fcntl, turns, F_GETLK, &other) >= 0 && is_ancestor(other.l_pid)) return 1;
+    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    if (CALL3(fcntl, turns, F_GETLK, &turn) < 0 || turn.l_type == F_UNLCK || turn.l_pid <= 1) continue;
+    for (uint32_t each = 0; each < count; each++) {
+      if (ancestors[each] == (uint32_t)turn.l_pid) return 1;
+    }
   }
   return 0;
 }
@@ -400,8 +404,9 @@ static int await_worker(int resident, struct buffer *buffer) {
   int answer = receive(resident, buffer, 0, PROMPT_MS), turns = -1;
   for (int waited = 0; answer == SILENT && waited < PATIENCE_MS; waited += BETWEEN_LOOKS_MS) {
     if (!is_worth_waiting()) {
-      if (turns < 0) turns = open_turns();
-      if (takes_turn(turns)) break;
+      int is_first = turns < 0;
+      if (is_first) turns = open_turns();
+      if (takes_turn(turns) || (is_first && is_awaited(turns))) break;
     }
     answer = receive(resident, buffer, 0, BETWEEN_LOOKS_MS);
   }

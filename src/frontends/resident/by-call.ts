@@ -135,6 +135,8 @@ export function separate(): void {
   becomeIndependent(LOCK);
 }
 
+export const LOCKED = `another process has locked ${RESIDENT_LOCK}`;
+
 /** Why no call of this host starts one, whoever makes it; undefined when nothing is in the way. Changes nothing. */
 export function obstacleOnHost(): string | undefined {
   try {
@@ -143,7 +145,7 @@ export function obstacleOnHost(): string | undefined {
     if (!exists(RESIDENT_LOCK)) return undefined;
     const { fd } = openStateFile(RESIDENT_LOCK, O_RDWR);
     try {
-      return tryLockShared(fd) ? undefined : `another process has locked ${RESIDENT_LOCK}`;
+      return tryLockShared(fd) ? undefined : LOCKED;
     } finally {
       closeFile(fd);
     }

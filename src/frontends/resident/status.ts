@@ -12,7 +12,7 @@ import { memoryKib, ProcessFiles } from "../../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../../engine/build.ts";
 import { boardOf, DECLINED_BECAUSE, REPLACED, SERVED, TAKEN_BACK } from "./board.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
-import { obstacleOnHost, wasStartedByCall } from "./by-call.ts";
+import { LOCKED, obstacleOnHost, wasStartedByCall } from "./by-call.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { OUT_OF_SIGHT } from "../../services/daemon/listener.ts";
 import { residentPid } from "./socket.ts";
@@ -57,8 +57,9 @@ function residentStatus(): ResidentStatus | StatusReport {
   for (;; Bun.sleepSync(PAUSE_MS)) {
     const pid = residentPid(), isLate = performance.now() - begun > START_MS;
     if (pid === undefined) {
-      // It may have its lock, and not listen yet.
-      if (isLate || obstacleOnHost() === undefined) return noneListens();
+      const obstacle = obstacleOnHost();
+      // A resident that starts has its lock, and does not listen yet.
+      if (isLate || obstacle !== LOCKED) return noneListens(obstacle);
       continue;
     }
     if (pid === OUT_OF_SIGHT) {
@@ -76,16 +77,16 @@ function residentStatus(): ResidentStatus | StatusReport {
   }
 }
 
-function noneListens(): StatusReport {
-  const mayStart = mayStartResident(), obstacle = mayStart ? obstacleOnHost() : undefined;
-  const next = !mayStart
+function noneListens(obstacle: string | undefined): StatusReport {
+  const isPermitted = mayStartResident(), mayStart = isPermitted && obstacle === undefined;
+  const next = !isPermitted
     ? "Calls run by themselves. `patchbay serve` starts a resident, or `systemctl restart patchbay.socket` where systemd " +
       "has its units."
     : obstacle === undefined
     ? "Calls run by themselves. The next one starts a resident if its process is like process 1 and has no limits\n" +
       '(docs/resident.md, "Started by a call").'
     : `Calls run by themselves and start no resident: ${obstacle}`;
-  return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next, { mayStart: mayStart && obstacle === undefined });
+  return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next, { mayStart });
 }
 
 function notShown(problem: string): StatusReport {

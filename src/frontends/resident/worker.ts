@@ -56,6 +56,11 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
   keepFromNowOn();
   expectLongLife();
   const rehearsal = new Rehearsal(rehearsals, streams, runCall);
+  // A burst may have started the resident, and its first call takes longest.
+  const runFirstCall: RunCall = (argv) => {
+    if (waiting.ready() === LISTENING) queue.tell();
+    return runCall(argv);
+  };
   board.ready();
   for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
     const waited = waiting.ready();
@@ -65,11 +70,7 @@ export function work(slot: number, rehearsals: number, runCall: RunCall): number
     let isCall = false;
     board.setBusy();
     try {
-      isCall = serve(connection, streams, build, (argv) => {
-        // A burst may have started the resident, and its first call takes longest.
-        if (calls === 0 && waiting.ready() === LISTENING) queue.tell();
-        return runCall(argv);
-      });
+      isCall = serve(connection, streams, build, calls === 0 ? runFirstCall : runCall);
     } finally {
       board.setIdle();
       connection.close();

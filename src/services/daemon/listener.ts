@@ -73,8 +73,8 @@ function placeOf(path: string, type: number): string | undefined {
 
 /**
  * The process that listens there, or undefined; OUT_OF_SIGHT when it is in a process namespace that we do not see, or
- * takes nobody. A process that has
- * ended does not listen, though its children may hold the socket. Throws SyscallError when this user may not connect.
+ * takes nobody. A process that has ended does not listen, though its children may hold the socket. Throws SyscallError when
+ * this user may not connect.
  */
 export function whoListens(path: string, type: number): number | undefined {
   let fd: number;

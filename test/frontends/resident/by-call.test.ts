@@ -114,7 +114,7 @@ const UNWANTED: Record<string, string> = {
   "in another UTS namespace": `unshare --uts sh -c '${CALL}'`,
   "in another IPC namespace": `unshare --ipc sh -c '${CALL}'`,
   "with other groups": `setpriv --groups 5,27 sh -c '${CALL}'`,
-  "by whom somebody who has logged in has called":
+  "for a person who has logged in":
     `[ ! -e /proc/self/loginuid ] || sh -c 'echo 1001 >/proc/self/loginuid && grep -qx 1001 /proc/self/loginuid; ${CALL}'`,
   "with a limit of address space": `sh -c 'ulimit -v 800000000; ${CALL}'`,
   "where others may write to the directory":

@@ -130,7 +130,7 @@ test("a call has its turn until it ends, and what it starts has none", async () 
   );
   const { dev, ino } = statSync(`/proc/${machine.pid}/root${TURNS}`),
     hex = (one: number) => one.toString(16).padStart(2, "0");
-  const file = ` ${hex(dev >> 8)}:${hex(dev & 0xff)}:${ino} `;
+  const file = ` ${hex(dev >> 8 & 0xfff)}:${hex(dev & 0xff | dev >> 12 & ~0xff)}:${ino} `;
   const holders = () => {
     const lines = readFileSync("/proc/locks", "utf8").split("\n").filter((line) => line.includes(file));
     return lines.map((line) => line.trim().split(/\s+/));
