@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
-import { PERMISSION } from "../src/process/resident-by-call.ts";
+import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts";
 import type { ServiceRow } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
 import { markedUnitFiles } from "../src/install/units.ts";
@@ -95,7 +95,7 @@ done
 # Where no systemd will start a resident, calls do. What was chosen later stays.
 if [ $is_first = yes ] && [ ! -e "$root/lib/systemd/systemd" ] && [ ! -e "$root/usr/lib/systemd/systemd" ]; then
   rm -f "$directory/${PERMISSION}"
-  echo "A call that runs by itself starts a resident, where this file is beside the program." >"$directory/${PERMISSION}"
+  echo "${PERMISSION_TEXT}" >"$directory/${PERMISSION}"
 fi
 `;
 

@@ -63,9 +63,10 @@ export function makeProgramPackage(program: string, architecture: string, making
     ],
     packagingLog: "changelog.Debian",
     scripts: {
-      postinst: own("patchbay.postinst"),
-      prerm: script("release/debian/patchbay.prerm", { name: "patchbay", directories }),
-      postrm: own("patchbay.postrm"),
+      ...Object.fromEntries(["preinst", "prerm", "postinst", "postrm"].map((name) => [
+        name,
+        script(`release/debian/patchbay.${name}`, { name: "patchbay", directories }),
+      ])),
     },
   };
   return build(one, making);

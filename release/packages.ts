@@ -10,6 +10,7 @@ import { dhcpService } from "../src/services/dhcp/as-service.ts";
 import { NETAVARK, PROGRAM_NAMES } from "../src/install/program-links.ts";
 import type { ServiceRow } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
+import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts";
 import { unitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Edition } from "./edition.ts";
@@ -70,6 +71,8 @@ export function script(path: string, { name, directories, replaced }: Scripted):
     NAME: name,
     DIRECTORIES: directories.join(" "),
     REPLACED: replaced,
+    PERMISSION: `${dirname(PROGRAM)}/${PERMISSION}`,
+    PERMISSION_TEXT,
   });
 }
 

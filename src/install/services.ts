@@ -37,7 +37,7 @@ export function removeService(service: ServiceRow, directory: string): void {
 function permit({ permission, option }: ServiceRow, directory: string): void {
   const path = `${directory}/${permission!.file}`;
   if (exists(path)) return;
-  replaceFile(path, permission!.text(directory), { mode: 0o644 });
+  replaceFile(path, `${permission!.text}\n`, { mode: 0o644 });
   printLine(`${path}: installed; ${permission!.outlook}`);
   printLine(`\`patchbay install --no-${option} ${directory}\` removes that again`);
 }

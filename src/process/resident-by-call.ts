@@ -3,6 +3,7 @@ import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 
 export const PERMISSION = ".patchbay-resident";
+export const PERMISSION_TEXT = "While this file is beside the program, a call that runs by itself starts a resident.";
 
 /** How long nobody has called when a resident ends that a call, or systemd for a call, has started. */
 export const IDLE_SECONDS = 900;

@@ -2,7 +2,7 @@
  * The resident, `patchbay serve`: a service of systemd that the first call starts, or a process that a call starts.
  * Its room is frontends/resident.
  */
-import { IDLE_SECONDS, PERMISSION } from "../process/resident-by-call.ts";
+import { IDLE_SECONDS, PERMISSION, PERMISSION_TEXT } from "../process/resident-by-call.ts";
 import { RESIDENT_SOCKET } from "../process/state-directory.ts";
 import type { ServiceRow, Units } from "./service.ts";
 
@@ -83,8 +83,7 @@ export const residentService: ServiceRow = {
   outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
   permission: {
     file: PERMISSION,
-    text: (directory) =>
-      `A call that runs by itself starts a resident; \`patchbay install --no-resident ${directory}\` ends that.\n`,
+    text: PERMISSION_TEXT,
     outlook: "a call that runs by itself starts a resident, which serves the next ones",
   },
   withoutSystemd: (program) =>

@@ -17,7 +17,7 @@ export interface ServiceRow {
   /** What happens next. */
   outlook: string;
   /** Without systemd, calls start it where this file is beside the program. */
-  permission?: { file: string; text(directory: string): string; outlook: string };
+  permission?: { file: string; text: string; outlook: string };
   /** How it is started where systemd does not run: the lines that follow the first. */
   withoutSystemd(program: string): string;
   /** Its command; undefined where that does more than to become the service. */

@@ -12,6 +12,8 @@ import { root } from "../support/documents.ts";
 import { EngineMachine, PAGE, PLUGINS } from "../support/engines/engine-machine.ts";
 import { Kubelet } from "../support/engines/kubelet.ts";
 import { Podman } from "../support/engines/podman.ts";
+import { PERMISSION_TEXT } from "../../src/process/resident-by-call.ts";
+import { inOwnSystem } from "../support/own-system.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
@@ -36,10 +38,15 @@ beforeAll(() => {
 }, 600_000);
 afterAll(() => packages[Symbol.dispose]());
 
-/** A machine may have a /tmp of its own. */
-async function install(machine: Machine, ...files: string[]): Promise<void> {
+/** A machine may have a /tmp of its own. Returns where they are in it. */
+async function copyInto(machine: Machine, files: string[]): Promise<string[]> {
   const there = files.map((file) => `/run/${basename(file)}`);
   for (const [index, file] of files.entries()) await cp(file, `/proc/${machine.pid}/root${there[index]}`);
+  return there;
+}
+
+async function install(machine: Machine, ...files: string[]): Promise<void> {
+  const there = await copyInto(machine, files);
   await machine.sh(`dpkg --install ${there.join(" ")} 2>&1; rm ${there.join(" ")}`);
 }
 
@@ -180,6 +187,35 @@ test(
   },
   300_000,
 );
+
+test("without systemd: calls start a resident, unless somebody has chosen otherwise", async () => {
+  await using machine = await openMachine();
+  await ownPackages(machine);
+  await machine.sh("rm /usr/lib/systemd/systemd");
+  const before = await changedFiles(machine);
+  const older = await copyInto(machine, packages.older.slice(0, 2));
+  const newer = await copyInto(machine, packages.newer.slice(0, 2));
+  const said = await inOwnSystem(
+    machine,
+    `
+      permission() { cat /usr/lib/patchbay/.patchbay-resident 2>/dev/null || echo none; }
+      packaged_one() { CNI_COMMAND=DEL CNI_CONTAINERID=x CNI_IFNAME=eth0 CNI_PATH=/usr/lib/cni /usr/lib/cni/bridge </run/conf; one; }
+      dpkg() { /usr/bin/dpkg "$@" >/run/said 2>&1 || { cat /run/said; exit 1; }; }
+      dpkg --install ${older.join(" ")}; permission; until_true packaged_one
+      dpkg --install ${newer.join(" ")}; permission; until_true packaged_one
+      dpkg --remove patchbay-cni patchbay; permission; until_true none
+      dpkg --install ${older.join(" ")}; permission
+      rm /usr/lib/patchbay/.patchbay-resident
+      dpkg --install ${newer.join(" ")}; permission
+      dpkg --purge patchbay-cni patchbay containernetworking-plugins; permission
+      /run/cni/patchbay install --uninstall /run/cni >/dev/null
+    `,
+    "--no-resident",
+  );
+  const permitted = `${PERMISSION_TEXT}\n`;
+  expect(said).toBe(`${permitted}${permitted}none\n${permitted}none\nnone\n`);
+  expect(await changedFiles(machine)).toEqual(before);
+});
 
 test("beside Kubernetes: kubelet finds its dependency, and plugins are in /opt/cni/bin", async () => {
   await using machine = await openMachine();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { makeLinksRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
+import { PERMISSION, PERMISSION_TEXT } from "../../src/process/resident-by-call.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { makePackageVersions, NEWER, type PackageVersions } from "../support/package-versions.ts";
 
@@ -50,10 +51,16 @@ test("installed, upgraded, downgraded and erased", async () => {
   await rpm("--install", ...packages.older);
   const called = await machine.sh(`chroot ${root} /usr/libexec/cni/bridge </dev/null 2>&1 || true`);
   expect(called).toContain("CNI");
+  // This root has no systemd.
+  const permission = `${root}/usr/lib/patchbay/${PERMISSION}`;
+  expect(await machine.sh(`cat ${permission}`)).toBe(`${PERMISSION_TEXT}\n`);
+  await machine.sh(`rm ${permission}`);
   await rpm("--upgrade", ...packages.newer);
   await rpm("--upgrade", "--oldpackage", ...packages.older);
   await rpm("--upgrade", ...packages.newer);
   const names = ["patchbay", "patchbay-cni", "patchbay-opt-cni"];
+  expect((await machine.run(["test", "-e", permission])).code).toBe(1);
+  await machine.sh(`touch ${permission}`);
   expect((await rpm("--verify", ...names)).trim()).toBe("");
   const links = await machine.sh(
     `chroot ${root} sh -c 'for link in /usr/libexec/cni/* /opt/cni/bin/*; do readlink -f $link; done'`,
