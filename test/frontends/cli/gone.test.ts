@@ -83,6 +83,8 @@ describe.each(kinds)("$name", ({ name, plugins }) => {
     const first = await machine.container("first");
     for (const verb of ["add", "del"]) expect(await patchbay([verb, "net", "first"])).toMatchObject({ code: 0 });
     await machine.removeContainer(first);
+    // DEL leaves a link to a process that removes it.
+    await untilTrue(() => machine.sh("ls /sys/class/net | grep veth || true"), (links) => links === "");
   });
   afterAll(() => machine[Symbol.asyncDispose]());
 
