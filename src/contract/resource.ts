@@ -9,8 +9,13 @@ import type { IpConfig } from "../cni/result.ts";
 import type { Host } from "./host.ts";
 import type { PortClaimant } from "./host-ports.ts";
 
+/** One whose `apply` returns something says what stands for it. */
+export type ResourceKind<Spec, Made = void> =
+  & KindOf<Spec, Made>
+  & (Made extends object | string ? { readonly unmade: Made } : unknown);
+
 /** What a call needs of a kind, and with `Role` and `BesideCalls` what only some have to say. */
-export interface ResourceKind<Spec, Made = void> extends Role<Spec>, BesideCalls<Spec> {
+interface KindOf<Spec, Made> extends Role<Spec>, BesideCalls<Spec> {
   /** Written to the ledger. Never reuse a name for another specification. */
   readonly kind: string;
   /**
@@ -26,7 +31,7 @@ export interface ResourceKind<Spec, Made = void> extends Role<Spec>, BesideCalls
    */
   apply(spec: Spec, host: Host): Made;
   /** Stands for the value of `apply` when the list is only restated. */
-  readonly unmade: Made;
+  readonly unmade?: Made;
   /**
    * Undoes `apply` when ADD fails; `made` is what `apply` returned. For shared things (a bridge, a base chain), which
    * DEL does not remove. Without it, a failed ADD calls `remove`.
@@ -150,7 +155,7 @@ export interface Retired {
 
 /** A kind whose specification type is unknown, because it was read from a ledger. The only `any` in the code. */
 // deno-lint-ignore no-explicit-any
-export type AnyKind<Made = any> = ResourceKind<any, Made>;
+export type AnyKind<Made = any> = KindOf<any, Made>;
 
 /** A specification and its kind: what a plugin passes to the engine. */
 export interface Resource<Made = void> {
@@ -159,6 +164,6 @@ export interface Resource<Made = void> {
 }
 
 /** Makes the function that plugins call: `masquerade({ … })` for the kind `masqueradeKind`. */
-export function resource<Spec, Made>(kind: ResourceKind<Spec, Made>): (spec: Spec) => Resource<Made> {
+export function resource<Spec, Made>(kind: KindOf<Spec, Made>): (spec: Spec) => Resource<Made> {
   return (spec) => ({ kind, spec });
 }

@@ -58,7 +58,8 @@ export function restate<Config extends PluginConfig>(
     choose: (pick, recall) => purpose === "plan" ? pick() : recall(recalled),
     apply(resource) {
       add(resource);
-      return resource.kind.unmade;
+      // A kind without it makes nothing that has a value.
+      return resource.kind.unmade!;
     },
     applyAll: (resources) => resources.forEach(add),
     ipam() {

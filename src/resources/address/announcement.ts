@@ -24,7 +24,6 @@ export function announcing(ifName: string): Record<string, string> {
 
 export const announcementKind: ResourceKind<AnnouncementSpec> = {
   kind: "announcement",
-  unmade: undefined,
   apply({ ifName, mac }, host) {
     const { route } = host.container!;
     setLink(route, { index: linkIndex(route, ifName)!, name: ifName }, { address: parseMac(mac) });

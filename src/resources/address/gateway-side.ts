@@ -25,7 +25,6 @@ interface GatewaySideSpec {
 
 export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   kind: "gateway-side",
-  unmade: undefined,
   judge({ ifName, addresses }) {
     const why = addresses.some(({ gateway }) => isV6(gateway)) ? whyNoV6(ifName) : undefined;
     if (why !== undefined) throw new CniError(INTERNAL, why);

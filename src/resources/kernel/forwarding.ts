@@ -20,7 +20,6 @@ const keys = { 4: "net/ipv4/ip_forward", 6: "net/ipv6/conf/all/forwarding" };
 export const forwardingKind: ResourceKind<ForwardingSpec> = {
   kind: "forwarding",
   isSharedOnHost: true,
-  unmade: undefined,
   apply({ family, ifName }, host) {
     if (readSysctl(keys[family]) !== "1") {
       writeSysctl(keys[family], "1");

@@ -23,7 +23,6 @@ interface SysctlsSpec {
 
 export const sysctlsKind: ResourceKind<SysctlsSpec> = {
   kind: "sysctls",
-  unmade: undefined,
   judge({ values }, host) {
     host.container!.inside(() => {
       for (const key in values) {

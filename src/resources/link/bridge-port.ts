@@ -34,7 +34,6 @@ interface BridgePortSpec {
 export const bridgePortKind: ResourceKind<BridgePortSpec> = {
   kind: "bridge-port",
   confines: true,
-  unmade: undefined,
   apply({ ifName, hairpin, isolated, mac, vlans, keepDefaultVlan }, host) {
     // A new port has hairpin mode and isolation off, and learns.
     if (!hairpin && !isolated && mac === undefined && vlans === undefined) return;

@@ -15,7 +15,6 @@ const PATIENCE_MS = 2550;
 
 export const carrierKind: ResourceKind<{ ifName: string }> = {
   kind: "carrier",
-  unmade: undefined,
   apply({ ifName }, { route }) {
     // Not SIOCGIFFLAGS: it reports a new port as running, whatever its peer's state, until the kernel has processed the
     // link event. From Linux 6.8 on, the kernel processes pending link events before it answers this request.

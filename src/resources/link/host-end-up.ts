@@ -13,7 +13,6 @@ interface HostEndUpSpec {
 export const hostEndUpKind: ResourceKind<HostEndUpSpec> = {
   kind: "host-end-up",
   opensLink: true,
-  unmade: undefined,
   apply: ({ ifName }, { route }) => setLink(route, { index: 0, name: ifName }, { ifName, up: true }),
   remove: () => {},
   verify({ ifName }, { route }) {

@@ -12,7 +12,6 @@ interface TxChecksumsSpec {
 
 export const txChecksumsKind: ResourceKind<TxChecksumsSpec> = {
   kind: "tx-checksums",
-  unmade: undefined,
   apply: ({ ifName }, host) => host.container!.inside(() => setTxChecksumOffload(ifName, false)),
   repair: (spec, host) => txChecksumsKind.apply(spec, host),
   remove: () => {},

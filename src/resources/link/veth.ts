@@ -42,7 +42,6 @@ export interface VethSpec {
 export const vethKind: ResourceKind<VethSpec> = {
   kind: "veth",
   isContainerLink: true,
-  unmade: undefined,
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.containerName) !== undefined) throw taken(spec);
   },

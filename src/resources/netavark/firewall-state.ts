@@ -25,7 +25,6 @@ export interface FirewallStateSpec {
 
 export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
   kind: "firewall-state",
-  unmade: undefined,
   apply(spec, host) {
     const { directory, driver, network, container } = spec, { ofNetwork, ofContainer } = pathsOf(spec);
     const files = firewallFiles(directory);

@@ -22,7 +22,6 @@ type FirewalldNetworkSpec = Pick<NetworkRulesSpec, "bridge" | "subnets" | "dnsPo
 
 export const firewalldNetworkKind: ResourceKind<FirewalldNetworkSpec> = {
   kind: "firewalld-network",
-  unmade: undefined,
   apply(spec) {
     inFirewalld((call) => {
       ensureObjects(call);

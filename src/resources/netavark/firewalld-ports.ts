@@ -27,7 +27,6 @@ import {
 
 export const firewalldPortsKind: ResourceKind<PublishedPortsSpec> = {
   kind: "firewalld-ports",
-  unmade: undefined,
   apply(spec) {
     inFirewalld((call) =>
       forEachPolicy(spec, (name, own) =>

@@ -40,7 +40,6 @@ import { isSpare } from "./shared/bridge.ts";
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
   kind: "network-rules",
   confines: true,
-  unmade: undefined,
   apply(spec, host) {
     const { netfilter } = host, network = asFound(spec, host);
     commitUnchanged(netfilter, () => planMaking(netfilter, network));

@@ -50,7 +50,6 @@ export interface PublishedPort {
 
 export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
   kind: "published-ports",
-  unmade: undefined,
   apply(spec, host) {
     commitUnchanged(host.netfilter, () => planMaking(spec, host));
   },

@@ -51,7 +51,6 @@ export interface StaticRoute {
 
 export const staticRoutesKind: ResourceKind<StaticRoutesSpec> = {
   kind: "static-routes",
-  unmade: undefined,
   apply(spec, host) {
     const { route: socket } = host.container!, made: StaticRoute[] = [], oif = linkOf(spec, host);
     if (oif === undefined) throw new Error(`failed to add routes: there is no link ${spec.ifName}`);

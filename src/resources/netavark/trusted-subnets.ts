@@ -14,7 +14,6 @@ type TrustedSubnetsSpec = Pick<NetworkRulesSpec, "bridge" | "subnets">;
 
 export const trustedSubnetsKind: ResourceKind<TrustedSubnetsSpec> = {
   kind: "trusted-subnets",
-  unmade: undefined,
   apply: (spec) => forEach(spec, (zone, subnet) => zone.addSource(subnet)),
   verify(spec) {
     const differences: string[] = [];

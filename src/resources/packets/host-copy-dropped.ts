@@ -106,7 +106,6 @@ function planRemoval(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessa
 export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
   kind: "host-copy-dropped",
   confines: true,
-  unmade: undefined,
   apply(spec, host) {
     const netfilter = netfilterOf(host);
     try {

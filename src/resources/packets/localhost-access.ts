@@ -233,7 +233,6 @@ function switchTo(link: string, value: string, before?: () => void): void {
 
 export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
   kind: "localhost-access",
-  unmade: undefined,
   apply(spec, host) {
     try {
       let isFiltered = false;

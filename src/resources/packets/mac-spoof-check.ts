@@ -199,7 +199,6 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   kind: "mac-spoof-check",
   confines: true,
   isOfInterface: true,
-  unmade: undefined,
   apply(spec, host) {
     try {
       if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;

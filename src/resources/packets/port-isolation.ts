@@ -66,7 +66,6 @@ function planApply(socket: NetlinkSocket, spec: PortIsolationSpec): NftMessage[]
 export const portIsolationKind: ResourceKind<PortIsolationSpec> = {
   kind: "port-isolation",
   confines: true,
-  unmade: undefined,
   apply(spec, host) {
     const socket = netfilterOf(host);
     let why = "no nf_tables";

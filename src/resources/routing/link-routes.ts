@@ -20,7 +20,6 @@ export interface LinkRoutesSpec {
 
 export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
   kind: "link-routes",
-  unmade: undefined,
   apply(spec, host) {
     const added: string[] = [];
     try {

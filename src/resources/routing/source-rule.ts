@@ -32,7 +32,6 @@ interface SourceRuleSpec {
 
 export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
   kind: "source-rule",
-  unmade: undefined,
   apply(spec, host) {
     const { route } = host.container!;
     try {

@@ -40,7 +40,6 @@ const PATIENCE_MS = 2550;
 
 export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
   kind: "vrf-member",
-  unmade: undefined,
   apply(spec, host) {
     const { ifName, vrf, table } = spec;
     const container = host.container!;

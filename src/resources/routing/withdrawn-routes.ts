@@ -15,7 +15,6 @@ type WithdrawnRoutesSpec = Omit<LinkRoutesSpec, "table">;
 
 export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
   kind: "withdrawn-routes",
-  unmade: undefined,
   apply(spec, host) {
     try {
       takeOut(spec.routes, host);

@@ -22,7 +22,6 @@ export interface LinkAliasSpec {
 
 export const linkAliasKind: ResourceKind<LinkAliasSpec> = {
   kind: "link-alias",
-  unmade: undefined,
   apply(spec, host) {
     const link = linkOf(spec, host);
     if (link === undefined) throw new CniError(INTERNAL, `Cannot find network interface ${spec.ifName}`);

@@ -29,7 +29,6 @@ interface IfbSpec extends Owner {
 
 export const ifbKind: ResourceKind<IfbSpec> = {
   kind: "ifb",
-  unmade: undefined,
   apply(spec, host) {
     const { name, mac, mtu } = spec;
     try {

@@ -47,7 +47,6 @@ const CLASS = tcHandle(1, 1);
 
 export const redirectKind: ResourceKind<RedirectSpec> = {
   kind: "redirect",
-  unmade: undefined,
   apply(spec, host) {
     const { from: { name } } = spec;
     const link = { name, index: linkIndex(host.route, name)! };

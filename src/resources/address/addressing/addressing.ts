@@ -52,7 +52,6 @@ export const NO_GATEWAY = "0.0.0.0";
 export const addressingKind: ResourceKind<AddressingSpec> = {
   kind: "addressing",
   addressesIn: ({ addresses }) => addresses,
-  unmade: undefined,
   apply(spec, host) {
     const container = host.container!;
     const { ifName } = spec;

@@ -27,7 +27,6 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   kind: LENT_LINK,
   isContainerLink: true,
   opensLink: true,
-  unmade: undefined,
   requireRoom({ owner: { ifName }, device }, host) {
     if (linkIndex(host.container!.route, ifName) === undefined) return;
     throw nameTakenError(`failed to move link "${device!.name}": "${ifName}" already exists in the container`);

@@ -38,7 +38,6 @@ import { isPortOf, refuseOtherNetworks, requireTunnels, tunnelsOf } from "./tunn
 export const ovsPortKind: ResourceKind<OvsPortSpec> = {
   kind: "ovs-port",
   confines: true,
-  unmade: undefined,
   // ovs-cni's DEL does nothing without its own record.
   leftByOthers: "its port in Open vSwitch",
   judge: ({ server, bridge }) =>

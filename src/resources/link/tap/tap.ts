@@ -33,7 +33,6 @@ export const tapKind: ResourceKind<TapSpec> = {
   kind: "tap",
   isContainerLink: true,
   opensLink: true,
-  unmade: undefined,
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
   },

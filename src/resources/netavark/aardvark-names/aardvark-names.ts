@@ -17,7 +17,6 @@ const DUPLICATE_WAIT_MS = 5000;
 
 export const aardvarkNamesKind: ResourceKind<NamesSpec> = {
   kind: "aardvark-names",
-  unmade: undefined,
   apply(spec, { route }) {
     awaitGateways(spec, route);
     addNames(spec);

@@ -12,7 +12,6 @@ const backends = new Backends<MasqueradeSpec>("ipMasq needs", {
 
 export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
   kind: "masquerade",
-  unmade: undefined,
   apply: (spec, host) => backends.apply(spec, host, () => backends.verbs.remove(spec, host)),
   ...backends.verbs,
   ownTable: ({ backend }) => backend === "nftables" ? nameOfTable(ownTables.masquerade) : undefined,

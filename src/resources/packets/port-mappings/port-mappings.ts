@@ -29,7 +29,6 @@ function forgetFlows(spec: PortMappingsSpec, host: Host, of: "everybody" | "cont
 
 export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   kind: "port-mappings",
-  unmade: undefined,
   ...backends.verbs,
   apply(spec, host) {
     if (spec.addresses.length === 0) return;

@@ -26,7 +26,6 @@ interface TrafficLimitSpec {
 
 export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
   kind: "traffic-limit",
-  unmade: undefined,
   apply(spec, host) {
     const { link: { name }, limit, subnets } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
