@@ -57,7 +57,8 @@ const owned = new OwnedTable({
   chains: [{
     chain: prerouting,
     hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: BEFORE_FRAGMENTS },
-    rules: { chain: prerouting, rules: [[inputLink, countIn(links.name), drop]], replaces: () => true },
+    rules: [[inputLink, countIn(links.name), drop]],
+    replaces: () => true,
   }],
   sets: [{ set: links, key: linkNameKey, holds: "counters" }],
   counter: DROPPED,

@@ -81,22 +81,16 @@ const owned = new OwnedTable({
   chains: [{
     chain: prerouting,
     hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: RAW },
-    rules: {
-      chain: prerouting,
-      rules: [
-        [...to(loopback), inputLink, countIn(links.name), drop],
-        [...from(loopback), inputLink, countIn(links.name), drop],
-      ],
-      replaces: () => true,
-    },
+    rules: [
+      [...to(loopback), inputLink, countIn(links.name), drop],
+      [...from(loopback), inputLink, countIn(links.name), drop],
+    ],
+    replaces: () => true,
   }, {
     chain: translated,
     hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: AFTER_NAT },
-    rules: {
-      chain: translated,
-      rules: [[...to(loopback), inputLink, countIn(links.name), ...marked(TRANSLATED_MARK)]],
-      replaces: () => true,
-    },
+    rules: [[...to(loopback), inputLink, countIn(links.name), ...marked(TRANSLATED_MARK)]],
+    replaces: () => true,
   }],
   sets: [
     { set: users, key: markPairKey, holds: "counters" },

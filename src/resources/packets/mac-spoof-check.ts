@@ -65,14 +65,11 @@ const owned = new OwnedTable({
   chains: [{
     chain: prerouting,
     hook: { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 },
-    rules: {
-      chain: prerouting,
-      rules: [
-        [inputLink, sourceMac(NFT_REG_2), isIn(allowed.name), accept],
-        [inputLink, countIn(guarded.name), drop],
-      ],
-      replaces: () => true,
-    },
+    rules: [
+      [inputLink, sourceMac(NFT_REG_2), isIn(allowed.name), accept],
+      [inputLink, countIn(guarded.name), drop],
+    ],
+    replaces: () => true,
   }],
   sets: [
     { set: guarded, key: linkNameKey, holds: "counters" },

@@ -91,22 +91,19 @@ const owned = new OwnedTable({
   chains: [{
     chain: forward,
     hook: { type: "filter", hook: NF_INET_FORWARD, priority: 0 },
-    rules: {
-      chain: forward,
-      rules: [
-        [
-          inputLink,
-          isIn(guarded.name),
-          outputLink,
-          isIn(guarded.name),
-          ...inputAndOutputLink,
-          isNotIn(within.name),
-          drop,
-        ],
-        ...acceptFor(NFPROTO_IPV4, 4, addresses4),
-        ...acceptFor(NFPROTO_IPV6, 16, addresses6),
+    rules: [
+      [
+        inputLink,
+        isIn(guarded.name),
+        outputLink,
+        isIn(guarded.name),
+        ...inputAndOutputLink,
+        isNotIn(within.name),
+        drop,
       ],
-    },
+      ...acceptFor(NFPROTO_IPV4, 4, addresses4),
+      ...acceptFor(NFPROTO_IPV6, 16, addresses6),
+    ],
   }],
   sets: [
     { set: addresses4, key: ipv4Key, holds: "counters" },

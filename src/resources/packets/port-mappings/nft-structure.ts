@@ -120,12 +120,12 @@ export const owned = new OwnedTable({
     {
       chain: prerouting,
       hook: { type: "nat", hook: NF_INET_PRE_ROUTING, priority: AFTER_DSTNAT },
-      rules: { chain: prerouting, rules: [lookup] },
+      rules: [lookup],
     },
     {
       chain: output,
       hook: { type: "nat", hook: NF_INET_LOCAL_OUT, priority: AFTER_DSTNAT },
-      rules: { chain: output, rules: [lookup] },
+      rules: [lookup],
     },
     { chain: postrouting, hook: { type: "nat", hook: NF_INET_POST_ROUTING, priority: SRCNAT } },
     { chain: mapped },

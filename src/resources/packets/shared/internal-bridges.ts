@@ -63,16 +63,13 @@ const owned = new OwnedTable({
   chains: [{
     chain: forward,
     hook: { type: "filter", hook: NF_INET_FORWARD, priority: RAW },
-    rules: {
-      chain: forward,
-      rules: [
-        [...inputAndOutputIndex, isIn(within.name), accept],
-        [inputIndex, countIn(bridges.name), drop],
-        [outputIndex, countIn(bridges.name), drop],
-        [memberIndex, countIn(bridges.name), drop],
-      ],
-      replaces: () => true,
-    },
+    rules: [
+      [...inputAndOutputIndex, isIn(within.name), accept],
+      [inputIndex, countIn(bridges.name), drop],
+      [outputIndex, countIn(bridges.name), drop],
+      [memberIndex, countIn(bridges.name), drop],
+    ],
+    replaces: () => true,
   }],
   sets: [
     { set: bridges, key: linkIndexKey, holds: "counters" },

@@ -77,10 +77,9 @@ export interface TableFacts {
   groups?: GroupFacts;
 }
 
-interface OwnChain {
+export interface OwnChain extends Partial<OwnRules> {
   chain: Chain;
   hook?: Hook;
-  rules?: OwnRules;
 }
 
 export interface OwnSet {

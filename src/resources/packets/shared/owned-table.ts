@@ -42,18 +42,20 @@ import {
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "./backend.ts";
-import type { FoundElement, Group, GroupPlace, OwnSet, OwnTable, TableFacts } from "./own-tables.ts";
+import type { FoundElement, Group, GroupPlace, OwnChain, OwnSet, OwnTable, TableFacts } from "./own-tables.ts";
 import { isLost, ownerComment } from "./owner-comment.ts";
-import { addRules, hasRules, mendRules } from "./own-rules.ts";
+import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
 
 export class OwnedTable {
   readonly table: OwnTable;
   /** `inet patchbay_masquerade` */
   readonly name: string;
+  private readonly rules: readonly OwnRules[];
 
   constructor(private readonly facts: TableFacts) {
     this.table = facts.table;
     this.name = nameOfTable(facts.table);
+    this.rules = facts.chains.filter((one): one is OwnChain & OwnRules => one.rules !== undefined);
   }
 
   /** The table with all that `TableFacts` names. The table and its chains with a hook may exist already, nothing else. */
@@ -62,7 +64,7 @@ export class OwnedTable {
     for (const { chain, hook } of chains) if (hook === undefined) messages.push(createChain(chain));
     if (counter !== undefined) messages.push(createCounter(this.table, counter));
     for (const set of sets) messages.push(created(set));
-    for (const { rules } of chains) if (rules !== undefined) messages.push(...addRules(rules));
+    for (const own of this.rules) messages.push(...addRules(own));
     return messages;
   }
 
@@ -88,7 +90,7 @@ export class OwnedTable {
   /** Writes rules of the chains and of these groups again that others removed or altered. */
   mend(socket: NetlinkSocket, groups: readonly Group[] = []): NftMessage[] {
     const messages: NftMessage[] = [];
-    for (const { rules } of this.facts.chains) if (rules !== undefined) messages.push(...mendRules(socket, rules));
+    for (const own of this.rules) messages.push(...mendRules(socket, own));
     for (const { rules } of groups) messages.push(...mendRules(socket, rules));
     return messages.length === 0 ? [] : [...this.base(), ...messages];
   }
@@ -96,11 +98,11 @@ export class OwnedTable {
   /** One line for each chain and each of these groups whose rules others removed or altered. */
   verifyRules(socket: NetlinkSocket, groups: readonly Group[] = []): string[] {
     const differences: string[] = [];
-    for (const { chain, rules } of this.facts.chains) {
-      if (rules === undefined || hasRules(socket, rules)) continue;
-      const where = `chain ${chain.name} of table ${this.name}`;
+    for (const own of this.rules) {
+      if (hasRules(socket, own)) continue;
+      const where = `chain ${own.chain.name} of table ${this.name}`;
       differences.push(
-        rules.replaces ? `${where} has other rules than it should` : `a rule in ${where} is missing or altered`,
+        own.replaces ? `${where} has other rules than it should` : `a rule in ${where} is missing or altered`,
       );
     }
     for (const { counter, rules } of groups) {
