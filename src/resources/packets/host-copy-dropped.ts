@@ -22,21 +22,14 @@ import { commitUnchanged, hasNfTables } from "../../ffi/netlink/nftables/batch.t
 import { countIn } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { inputLink } from "../../ffi/netlink/nftables/packet-match.ts";
-import {
-  createElement,
-  delElement,
-  getElement,
-  linkNameKey,
-  linkNameOf,
-  type NftSet,
-} from "../../ffi/netlink/nftables/set.ts";
+import { createElement, getElement, linkNameKey, linkNameOf, type NftSet } from "../../ffi/netlink/nftables/set.ts";
 import { type Chain, nameOfTable } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
-import { type FoundElement, ownTables } from "./shared/own-tables.ts";
+import { ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
-import { isLost, ownerComment } from "./shared/owner-comment.ts";
+import { ownerComment } from "./shared/owner-comment.ts";
 
 interface HostCopyDroppedSpec extends Owner {
   /** The link of the host; "" when it is not known. */
@@ -70,38 +63,16 @@ export function isHostCopyDropped(link: string, host: Host): boolean {
   return netfilter !== undefined && getElement(netfilter, links, linkNameOf(link)) !== undefined;
 }
 
-function planElement(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
-  // An element that is there is a former link's of this name.
-  const isStale = getElement(socket, links, linkNameOf(spec.link)) !== undefined;
-  return [
-    ...isStale ? [delElement(links, linkNameOf(spec.link))] : [],
-    createElement(links, { key: linkNameOf(spec.link), comment: ownerComment(spec), counter: DROPPED }),
-  ];
-}
-
 function planApply(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
-  if (owned.counterUse(socket, DROPPED) !== undefined) return planElement(socket, spec);
-  return [
-    ...owned.frame(),
-    createElement(links, { key: linkNameOf(spec.link), comment: ownerComment(spec), counter: DROPPED }),
-  ];
+  const element = { key: linkNameOf(spec.link), comment: ownerComment(spec), counter: DROPPED };
+  if (owned.counterUse(socket, DROPPED) === undefined) return [...owned.frame(), createElement(links, element)];
+  // An element that is there is a former link's of this name.
+  return owned.put(socket, links, element);
 }
 
 function planRepair(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
-  if (owned.counterUse(socket, DROPPED) === undefined) return planApply(socket, spec);
-  return [...owned.mend(socket), ...planElement(socket, spec)];
-}
-
-function planRemovalOf(socket: NetlinkSocket, elements: readonly FoundElement[]): NftMessage[] {
-  return elements.length === 0 ? [] : owned.planRemoval(socket, elements, owned.unusedWithout(socket, elements));
-}
-
-function planRemoval(socket: NetlinkSocket, spec: HostCopyDroppedSpec): NftMessage[] {
-  const owner = ownerComment(spec);
-  const elements = spec.link === ""
-    ? owned.findWhere(socket, [links], (comment) => comment === owner)
-    : owned.find(socket, [{ set: links, key: linkNameOf(spec.link) }], owner);
-  return planRemovalOf(socket, elements);
+  const isThere = owned.counterUse(socket, DROPPED) !== undefined;
+  return [...isThere ? owned.mend(socket) : [], ...planApply(socket, spec)];
 }
 
 export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
@@ -129,16 +100,7 @@ export const hostCopyDroppedKind: ResourceKind<HostCopyDroppedSpec> = {
   repair(spec, { netfilter }) {
     commitUnchanged(netfilter, () => planRepair(netfilter, spec));
   },
-  remove(spec, host) {
-    const netfilter = netfilterOf(host);
-    if (netfilter !== undefined) commitUnchanged(netfilter, () => planRemoval(netfilter, spec));
-  },
-  sweep(network, isValid, host) {
-    const netfilter = netfilterOf(host);
-    if (netfilter === undefined) return;
-    const isSwept = (comment: string) => isLost(comment, network, isValid);
-    commitUnchanged(netfilter, () => planRemovalOf(netfilter, owned.findWhere(netfilter, [links], isSwept)));
-  },
+  ...owned.removal(({ link }: HostCopyDroppedSpec) => [{ set: links, key: linkNameOf(link) }], () => [links]),
   ownTable: () => nameOfTable(table),
   describe: ({ link, isKernelDatapath }) =>
     `packets from ${link} are dropped on the host; Open vSwitch ${isKernelDatapath ? "takes them" : "has its copy"}`,

@@ -34,7 +34,7 @@ import { netfilterOf } from "./shared/netfilter-socket.ts";
 import { hasRules, mendRules, type OwnRules } from "./shared/own-rules.ts";
 import { ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
-import { isLost, ownerComment } from "./shared/owner-comment.ts";
+import { ownerComment } from "./shared/owner-comment.ts";
 
 interface PortIsolationSpec extends Owner {
   /** The host's link on the network. */
@@ -90,16 +90,7 @@ export const portIsolationKind: ResourceKind<PortIsolationSpec> = {
     ];
   },
   repair: (spec, host) => portIsolationKind.apply(spec, host),
-  remove(spec, host) {
-    const socket = netfilterOf(host);
-    if (socket !== undefined) {
-      owned.remove(socket, () => owned.find(socket, [memberIn(table, spec)], ownerComment(spec)));
-    }
-  },
-  sweep(network, isValid, host) {
-    const socket = netfilterOf(host), isSwept = (comment: string) => isLost(comment, network, isValid);
-    if (socket !== undefined) owned.remove(socket, () => owned.findWhere(socket, [members.set], isSwept));
-  },
+  ...owned.removal((owner) => [memberIn(table, owner)], () => [members.set]),
   ownTable: () => nameOfTable(table),
   describe: ({ link }) => `what comes by ${link} does not leave by it`,
 };

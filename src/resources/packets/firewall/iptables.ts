@@ -261,7 +261,7 @@ export const isolation = {
   remove(spec: FirewallSpec, host: Host, isRestated: boolean): void {
     const { ingress } = spec;
     attemptAll([
-      ...ingress?.isKnownToAll && !isRestated ? [() => guard().remove(spec, host)] : [],
+      ...ingress?.isKnownToAll && !isRestated ? [() => guard().remove(spec, host, false)] : [],
       ...ingress?.isOwn ? [() => void removeIsolation(ingress.bridge, host, false)] : [],
     ]);
   },

@@ -231,8 +231,5 @@ export const guard = {
     const differences = verifyPlaces(spec, socket, places);
     return differences.length > 0 && obstacle(spec, host, places) !== undefined ? [] : differences;
   },
-  remove(spec: FirewallSpec, host: Host): void {
-    const socket = netfilterOf(host);
-    if (socket !== undefined) owned.remove(socket, () => owned.find(socket, [memberPlace(spec)], ownerComment(spec)));
-  },
+  ...owned.removal((spec: FirewallSpec) => [memberPlace(spec)], () => [members.set]),
 };

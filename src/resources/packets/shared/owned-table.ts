@@ -42,6 +42,7 @@ import {
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "./backend.ts";
+import { netfilterOf } from "./netfilter-socket.ts";
 import type { FoundElement, Group, GroupPlace, OwnChain, OwnSet, OwnTable, TableFacts } from "./own-tables.ts";
 import { isLost, ownerComment } from "./owner-comment.ts";
 import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
@@ -186,7 +187,7 @@ export class OwnedTable {
   }
 
   /**
-   * `remove` and `sweep` of a backend. `places` are where the elements of a specification are. `sets` are all sets in which
+   * `remove` and `sweep` of a kind or a backend. `places` are where the elements of a specification are. `sets` are all sets in which
    * owners have elements; they are listed when the places are not known.
    */
   removal<Spec extends Owner>(
@@ -196,13 +197,16 @@ export class OwnedTable {
     const removeWhere = (socket: NetlinkSocket, isMeant: (comment: string) => boolean) =>
       this.remove(socket, () => this.findWhere(socket, sets(socket), isMeant));
     return {
-      remove: (spec, { netfilter }, isRestated) => {
-        const owner = ownerComment(spec);
-        if (isRestated) removeWhere(netfilter, (comment) => comment === owner);
-        else this.remove(netfilter, () => this.find(netfilter, places(spec), owner));
+      remove: (spec, host, isRestated) => {
+        const socket = netfilterOf(host), owner = ownerComment(spec);
+        if (socket === undefined) return;
+        if (isRestated) removeWhere(socket, (comment) => comment === owner);
+        else this.remove(socket, () => this.find(socket, places(spec), owner));
       },
-      sweep: (network, isValid, { netfilter }) =>
-        removeWhere(netfilter, (comment) => isLost(comment, network, isValid)),
+      sweep: (network, isValid, host) => {
+        const socket = netfilterOf(host);
+        if (socket !== undefined) removeWhere(socket, (comment) => isLost(comment, network, isValid));
+      },
     };
   }
 
