@@ -17,7 +17,7 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { sayingWhatIsLacking } from "../link/shared/vlan-filtering.ts";
 import { freshHostName } from "../link/shared/usable.ts";
 import { aliasFor, isVlanGateway } from "../link/shared/host-link.ts";
-import { accepted, advertisements, redirects, refuse } from "../link/shared/refusals.ts";
+import { accepted, advertisements, refusals, refuse } from "../link/shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 // linux/if.h: IFNAMSIZ without the terminating zero.
@@ -60,7 +60,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     const created = getLink(host.route, name) === undefined && create(spec, bridge, host);
     try {
       const link = getLink(host.route, name)!;
-      refuse(refusals(link));
+      refuse(refusals(link.name));
       // `finish` sets the link up last. If it is down, the ADD that created it died or is still running, and finishing
       // twice does no harm.
       if (!link.up) finish(link, bridge, spec, host);
@@ -80,7 +80,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     if (link === undefined) return [`VLAN gateway ${vlanGatewayName(spec)} is missing`];
     const state = link.up ? [] : [`VLAN gateway ${link.name} is down`];
     // The reference plugin leaves it open (docs/quirks/bridge.md, "vlan-gateway-ignores-advertisements").
-    return isRestated ? state : [...state, ...accepted(refusals(link))];
+    return isRestated ? state : [...state, ...accepted(refusals(link.name))];
   },
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
   /** After the bridge. Where that stays, another network may use the VLAN. */
@@ -94,10 +94,6 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     });
   },
 };
-
-function refusals({ name }: Link): string[] {
-  return [...advertisements(name), ...redirects(name)];
-}
 
 /** Returns false when a concurrent ADD created it first. */
 function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {

@@ -19,8 +19,8 @@ import { whyNoV6 } from "../address/shared/disabled-v6.ts";
 import { mendWay, wayDifference } from "../address/shared/way-to-container.ts";
 import { forwardingKind } from "../kernel/forwarding.ts";
 import { keepAddress } from "../link/shared/host-link.ts";
-import { accepted, refuse } from "../link/shared/refusals.ts";
-import { ensureSysctl, hostSysctls, isSpare, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge.ts";
+import { accepted, refusals, refuse } from "../link/shared/refusals.ts";
+import { ensureSysctl, hostSysctls, isSpare, linkSysctls, type PodmanBridgeSpec } from "./shared/bridge.ts";
 import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/failure.ts";
 
 interface Made {

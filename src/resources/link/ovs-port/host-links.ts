@@ -12,7 +12,7 @@ import { vlanLinksUpon } from "../../../ffi/vlan-links.ts";
 import { warn } from "../../../process/warn.ts";
 import type { OperationResult, OvsdbConnection } from "../../../interop/ovsdb/connection.ts";
 import { numbersOf, ovsdbMap, type OvsdbRow, textIn, uuidsOf } from "../../../interop/ovsdb/values.ts";
-import { accepted, advertisements, redirects, refuse } from "../shared/refusals.ts";
+import { accepted, advertisements, refusals, refuse } from "../shared/refusals.ts";
 import { OURS, OVS_CNI } from "./owned-ports.ts";
 import type { OvsPortSpec } from "./spec.ts";
 import { hasVlan } from "./tunnels.ts";
@@ -65,10 +65,6 @@ export function openHostLinks(database: OvsdbConnection, spec: Membership, host:
 
 export function hostLinksNow(database: OvsdbConnection, spec: Membership, host: Host): Link[] {
   return hostLinksIn(database.transact(...selectHostPorts(spec)), spec, host);
-}
-
-function refusals(link: string): string[] {
-  return [...advertisements(link), ...redirects(link)];
 }
 
 function namesInReach(name: string | undefined, port: OvsdbRow, vlans: OvsPortSpec["vlans"]): string[] {

@@ -27,6 +27,11 @@ export function ownRedirects(link: string): string {
   return `net/ipv4/conf/${link}/accept_redirects`;
 }
 
+/** Both, on a link that need not forward. `link` is its own name, no alternative one. */
+export function refusals(link: string): string[] {
+  return [...advertisements(link), ...redirects(link)];
+}
+
 /** As many of them as the link needs while the host forwards, or does not. */
 export function redirectsNow(link: string): string[] {
   return readSysctl(`net/ipv4/conf/${link}/forwarding`) === "1" ? [ownRedirects(link)] : redirects(link);

@@ -1,5 +1,5 @@
 /** The bridge of a network of podman's: its specification, its sysctls, and whether anything uses it. */
-import { advertisements, redirects } from "../../link/shared/refusals.ts";
+import { refusals } from "../../link/shared/refusals.ts";
 import type { Host } from "../../../contract/host.ts";
 import { hasPorts } from "../../../ffi/netlink/route/bridge.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
@@ -38,11 +38,6 @@ export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysc
   if (hasV6) all.push([`${v6}/accept_dad`, "0"]);
   // Loose: a reply may take another way than the request.
   return [...all, [`${v4}/rp_filter`, "2"]];
-}
-
-/** `link` is the link's own name; the document may have an alternative name. */
-export function refusals(link: string): string[] {
-  return [...advertisements(link), ...redirects(link)];
 }
 
 export function bridgeSysctls(spec: PodmanBridgeSpec): Sysctls {
