@@ -44,7 +44,6 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
       }
     }
   },
-  undo: () => {},
   remove: () => {},
   verify(spec, host, isRestated) {
     const index = linkIndex(host.route, spec.ifName);

@@ -31,7 +31,6 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
     }
   },
   repair: (spec, host) => forwardingKind.apply(spec, host),
-  undo: () => {},
   remove: () => {},
   verify: ({ family }) => readSysctl(keys[family]) === "1" ? [] : [`${sysctlName(keys[family])} is not 1`],
   inTheWay(spec, { route }) {
