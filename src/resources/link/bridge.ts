@@ -11,17 +11,8 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST, EOPNOTSUPP } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import {
-  addLink,
-  delLink,
-  getLink,
-  type Link,
-  linkIndex,
-  linkMac,
-  listLinks,
-  setLink,
-} from "../../ffi/netlink/route/link.ts";
-import { knowsVlanFiltering } from "../../ffi/netlink/route/bridge.ts";
+import { addLink, delLink, getLink, type Link, linkIndex, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
+import { hasPorts, knowsVlanFiltering } from "../../ffi/netlink/route/bridge.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { randomMac } from "../../ffi/random.ts";
 import { warn } from "../../process/warn.ts";
@@ -116,8 +107,7 @@ function removeUnused({ name }: BridgeSpec, host: Host): boolean {
   if (!host.isAloneWithShared()) return false;
   const link = getLink(host.route, name);
   if (link === undefined) return false;
-  const ports = listLinks(host.route, { master: link.index });
-  if (ports.every(({ master }) => master !== link.index)) delLink(host.route, name);
+  if (!hasPorts(host.route, link)) delLink(host.route, name);
   return listLinks(host.route).every(({ kind }) => kind !== "bridge");
 }
 
@@ -203,12 +193,3 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
 };
 
 export const bridge = resource(bridgeKind);
-
-/** The kernel's own name of the bridge, whatever name it is looked for by; the same where there is none. */
-export function ownBridgeName(name: string, host: Host): string {
-  return getLink(host.route, name)?.name ?? name;
-}
-
-export function bridgeMac(name: string, host: Host): string | undefined {
-  return linkMac(host.route, name);
-}

@@ -8,10 +8,11 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { getLink, linkMac } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { announcement, announcing } from "../../../resources/address/announcement.ts";
-import { bridge, bridgeMac, ownBridgeName, requireBridgeName } from "../../../resources/link/bridge.ts";
+import { bridge, requireBridgeName } from "../../../resources/link/bridge.ts";
 import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
@@ -72,7 +73,8 @@ function add(at: Attachment<BridgeConf>): Result {
   // Applied before the container's port, so undone after it: then only ports of others count as its users.
   const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;
   const hostVeth = chosenHostEnd(at, (result) => hostSide(at, result));
-  const ownName = onHost.name || (at.examine(() => ownBridgeName(conf.bridge, host)) ?? conf.bridge);
+  // The kernel's own name of the bridge, whatever name it is looked for by.
+  const ownName = onHost.name || (at.examine(() => getLink(host.route, conf.bridge)?.name) ?? conf.bridge);
   const gatewayLink = vlanGateway ?? { name: ownName, macToKeep: onHost.macToKeep, keepsMac: onHost.keepsMac };
   at.applyAll([
     ...confinement(at, { hostVeth: hostVeth.name, mac, hostLink: gatewayLink.name }),
@@ -97,7 +99,7 @@ function add(at: Attachment<BridgeConf>): Result {
     at.applyAll(result.ips === undefined ? [packetsPass] : [packetsPass, announcement({ ifName: at.ifName, mac })]);
   }
   // A bridge that existed before may have changed its MAC when the port joined.
-  if (!onHost.created) interfaces[0]!.mac = at.inAdd(() => bridgeMac(conf.bridge, host)) ?? onHost.mac;
+  if (!onHost.created) interfaces[0]!.mac = at.inAdd(() => linkMac(host.route, conf.bridge)) ?? onHost.mac;
   return { ...result, dns: dnsOr(conf, result) };
 }
 
