@@ -20,13 +20,17 @@ function forEachAddress(spec: FirewallSpec, work: (zone: Zone, address: string) 
   });
 }
 
-function adding(source: string, { zone: name }: FirewallSpec, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    const text = `failed to add the address ${source} to ${name} zone`;
-    throw new CniError(INTERNAL, `${text}: ${(error as Error).message}`, "", { cause: error });
-  }
+function add(spec: FirewallSpec, work: (zone: Zone, source: string) => void): void {
+  const isReached = forEachAddress(spec, (zone, address) => {
+    const source = sourceOf(address);
+    try {
+      work(zone, source);
+    } catch (error) {
+      const text = `failed to add the address ${source} to ${spec.zone} zone`;
+      throw new CniError(INTERNAL, `${text}: ${(error as Error).message}`, "", { cause: error });
+    }
+  });
+  if (!isReached) throw new CniError(INTERNAL, UNREACHABLE);
 }
 
 /** With another backend in the specification, one that does not run need not be waited for. */
@@ -44,19 +48,9 @@ function removeSources(spec: FirewallSpec, host: Host): void {
 
 export const backend: Backend<FirewallSpec, MadeChains> = {
   inSteps: true,
-  judge(spec) {
-    const reached = forEachAddress(spec, (zone, address) => {
-      const source = sourceOf(address);
-      adding(source, spec, () => zone.hasSource(source));
-    });
-    if (!reached) throw new CniError(INTERNAL, UNREACHABLE);
-  },
+  judge: (spec) => add(spec, (zone, source) => zone.hasSource(source)),
   apply(spec, host, made) {
-    const reached = forEachAddress(spec, (zone, address) => {
-      const source = sourceOf(address);
-      adding(source, spec, () => zone.addSource(source));
-    });
-    if (!reached) throw new CniError(INTERNAL, UNREACHABLE);
+    add(spec, (zone, source) => zone.addSource(source));
     return spec.ingress === undefined || isolation.apply(spec, host, made);
   },
   verify(spec, host: Host) {
