@@ -33,7 +33,7 @@ import { warn } from "../../../process/warn.ts";
 import { attemptAll } from "../../../contract/failures.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
-import type { Backend } from "../shared/backend.ts";
+import { type Backend, obstacles } from "../shared/backend.ts";
 import { addShared, explainingEnoent, type SharedRule } from "../shared/iptables-chains.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { isLost, ownerComment } from "../shared/owner-comment.ts";
@@ -240,11 +240,8 @@ function writing(part: Rules): Required<Pick<Backend<FirewallSpec, MadeChains>, 
       return spec.ingress?.isKnownToAll ? [...differences, ...guard().verify(spec, host)] : differences;
     },
     obstacle(spec, host) {
-      const { obstacleToIptables } = require(
-        "../shared/netfilter-obstacle.ts",
-      ) as typeof import("../shared/netfilter-obstacle.ts");
       const rules = everyRule(spec, part);
-      return rules.length === 0 ? undefined : obstacleToIptables(host, rules);
+      return rules.length === 0 ? undefined : obstacles().obstacleToIptables(host, rules);
     },
   };
 }

@@ -58,7 +58,7 @@ import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.
 import { NF_INET_FORWARD, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { parseAddress } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
-import type { Backend } from "../shared/backend.ts";
+import { type Backend, obstacles } from "../shared/backend.ts";
 import { counterOn, linkOfCounter, memberIn, membersIn } from "../shared/link-members.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { type GroupPlace, ownTables } from "../shared/own-tables.ts";
@@ -195,10 +195,7 @@ function verifyPlaces(spec: FirewallSpec, netfilter: NetlinkSocket, places: read
 }
 
 function obstacle(spec: FirewallSpec, host: Host, places: readonly NamedPlace[]): string | undefined {
-  const { obstacleToNftables } = require(
-    "../shared/netfilter-obstacle.ts",
-  ) as typeof import("../shared/netfilter-obstacle.ts");
-  return obstacleToNftables(host, table, (socket) => planApply(socket, spec, places));
+  return obstacles().obstacleToNftables(host, table, (socket) => planApply(socket, spec, places));
 }
 
 export const backend: Backend<FirewallSpec, MadeChains> = {

@@ -37,7 +37,7 @@ import { ruleText } from "../../../interop/iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
 import type { Prefix } from "../../../net/address.ts";
-import type { Backend } from "../shared/backend.ts";
+import { type Backend, obstacles } from "../shared/backend.ts";
 import {
   addShared,
   containerChain,
@@ -289,10 +289,7 @@ export const backend: Backend<PortMappingsSpec> = {
     });
   },
   obstacle(spec, host) {
-    const { obstacleToIptables } = require(
-      "../shared/netfilter-obstacle.ts",
-    ) as typeof import("../shared/netfilter-obstacle.ts");
-    const { setMarkChain } = spec, obstacle = obstacleToIptables(host, everyRule(spec, 4));
+    const { setMarkChain } = spec, obstacle = obstacles().obstacleToIptables(host, everyRule(spec, 4));
     if (obstacle !== undefined || !setMarkChain) return obstacle;
     const family = lacksChain(host, setMarkChain, FAMILIES);
     return family && missingChain(setMarkChain, family).message;

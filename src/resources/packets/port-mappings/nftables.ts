@@ -52,7 +52,7 @@ import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { FAMILIES, type Family } from "../../../interop/iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
-import type { Backend } from "../shared/backend.ts";
+import { type Backend, obstacles } from "../shared/backend.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { isOfContainer, ownerComment, ownerIn, ownerInComment, ownerKey } from "../shared/owner-comment.ts";
 import { Contents, mapOf, owned, scopeGroup, type Source, sourceGroup, sourcesOf, table } from "./nft-structure.ts";
@@ -267,10 +267,5 @@ export const backend: Backend<PortMappingsSpec> = {
     const netfilter = netfilterOf(host);
     if (netfilter !== undefined) planApply(netfilter, spec);
   },
-  obstacle(spec, host) {
-    const { obstacleToNftables } = require(
-      "../shared/netfilter-obstacle.ts",
-    ) as typeof import("../shared/netfilter-obstacle.ts");
-    return obstacleToNftables(host, table, (socket) => planApply(socket, spec));
-  },
+  obstacle: (spec, host) => obstacles().obstacleToNftables(host, table, (socket) => planApply(socket, spec)),
 };

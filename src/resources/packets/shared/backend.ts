@@ -38,6 +38,9 @@ export interface Backend<Spec, Made = void> {
   readonly inSteps?: true;
 }
 
+/** For `obstacle`. */
+export const obstacles = () => require("./netfilter-obstacle.ts") as typeof import("./netfilter-obstacle.ts");
+
 /** What a backend of the reference plugins wrote: recognised and removed, never written. */
 export type ForeignBackend<Spec> = Pick<Backend<Spec>, "verify" | "remove" | "sweep" | "onlyNfTables">;
 
