@@ -2,10 +2,7 @@
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { NatBackend } from "../../resources/packets/shared/nat-backend.ts";
 
-interface IpMasqConf extends PluginConfig {
-  ipMasq: boolean;
-  ipMasqBackend?: NatBackend | "";
-}
+type IpMasqConf = PluginConfig & { ipMasqBackend?: NatBackend | "" };
 
 export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address: string }[]): void {
   const { masquerade } = require(

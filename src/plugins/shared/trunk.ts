@@ -1,11 +1,7 @@
 /** The VLANs of `vlanTrunk` and `trunk`: ranges, and single ones by id. Pure. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 
-interface TrunkItem {
-  minID?: number;
-  maxID?: number;
-  id?: number;
-}
+type TrunkItem = { minID?: number; maxID?: number; id?: number };
 
 /** Sorted, with adjacent ranges joined. */
 export function trunkRanges(trunk: readonly TrunkItem[]): { first: number; last: number }[] {

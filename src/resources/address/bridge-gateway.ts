@@ -31,10 +31,6 @@ interface BridgeGatewaySpec {
   keepsMac?: boolean;
 }
 
-interface MadeGateway {
-  added: boolean;
-}
-
 /** The link's addresses that are in the way of `wanted`; undefined when it has that already. */
 function othersThan(wanted: Prefix, index: number, host: Host): Prefix[] | undefined {
   const v4 = wanted.bytes.length === 4, text = formatPrefix(wanted);
@@ -52,7 +48,7 @@ function requireNone([other]: readonly Prefix[], ifName: string, address: string
   );
 }
 
-export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
+export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, { added: boolean }> = {
   kind: "bridge-gateway",
   isSharedOnHost: true,
   unmade: { added: false },

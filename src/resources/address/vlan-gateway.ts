@@ -32,12 +32,6 @@ interface VlanGatewaySpec {
   network: string;
 }
 
-interface MadeVlanGateway {
-  name: string;
-  mac: string;
-  created: boolean;
-}
-
 export function vlanGatewayName({ bridge, vlan }: VlanGatewaySpec): string {
   return `${bridge}.${vlan}`;
 }
@@ -47,7 +41,7 @@ function requireShort(name: string): void {
   throw new CniError(INTERNAL, `interface name "${name}" is too long`, "choose a shorter name for the bridge");
 }
 
-export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
+export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, { name: string; mac: string; created: boolean }> = {
   kind: "vlan-gateway",
   isSharedOnHost: true,
   confines: true,

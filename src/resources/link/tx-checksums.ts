@@ -6,11 +6,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { offloadsTxChecksums, setTxChecksumOffload } from "../../ffi/ethtool.ts";
 
-interface TxChecksumsSpec {
-  ifName: string;
-}
-
-export const txChecksumsKind: ResourceKind<TxChecksumsSpec> = {
+export const txChecksumsKind: ResourceKind<{ ifName: string }> = {
   kind: "tx-checksums",
   apply: ({ ifName }, host) => host.container!.inside(() => setTxChecksumOffload(ifName, false)),
   repair: (spec, host) => txChecksumsKind.apply(spec, host),

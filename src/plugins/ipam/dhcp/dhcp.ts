@@ -80,12 +80,7 @@ function acquire(at: At): Result {
   return resultOf(conf, leases);
 }
 
-interface Leases {
-  lease?: LeaseText;
-  lease6?: LeaseText6;
-}
-
-function resultOf(conf: DhcpConf, { lease, lease6 }: Leases): Result {
+function resultOf(conf: DhcpConf, { lease, lease6 }: { lease?: LeaseText; lease6?: LeaseText6 }): Result {
   const ignored = ignoredOf(conf), ipam = conf.ipam!, ips: IpConfig[] = [], routes: Route[] = [];
   const options = { ignored, priority: ipam.priority, routes: routesIn(ipam) };
   if (lease !== undefined) {

@@ -7,7 +7,7 @@ import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { NetavarkConf } from "../../../interop/podman-documents/netavark.schema.ts";
 import { decodeNetavarkConf } from "../../../interop/podman-documents/netavark.validate.gen.ts";
 import type { VlanDriver } from "../../../interop/podman-documents/drivers.ts";
-import { readVlanOptions, type VlanOptions } from "../../../interop/podman-documents/network-options.ts";
+import { readVlanOptions } from "../../../interop/podman-documents/network-options.ts";
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
@@ -16,7 +16,7 @@ import { randomMac } from "../../../ffi/random.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName, type LinkType } from "../../../resources/link/container-link.ts";
 import { freshIndex } from "../../../resources/link/shared/usable.ts";
-import { addressed, type GivenAddress, givenAddresses, hasDhcp, resolversOf } from "../shared/addresses.ts";
+import { addressed, givenAddresses, hasDhcp, resolversOf } from "../shared/addresses.ts";
 
 const DEFAULT_METRIC = 99;
 
@@ -54,14 +54,8 @@ function add(at: Attachment<NetavarkConf>): Result {
   return { cniVersion: conf.cniVersion, interfaces, ips: ips.map((each) => ({ ...each, interface: 0 })), dns };
 }
 
-interface Read {
-  kind: VlanDriver;
-  options: VlanOptions;
-  given: GivenAddress[];
-}
-
 /** Throws for a document that `setup` must refuse. */
-function readDocument(conf: NetavarkConf, isLeaving: boolean): Read {
+function readDocument(conf: NetavarkConf, isLeaving: boolean) {
   const { network, network_options } = conf, kind = network.driver as VlanDriver;
   if (network_options.interface_name === "") throw new Error("no container interface name given");
   return { kind, options: readVlanOptions(kind, network.options), given: givenAddresses(conf, isLeaving) };

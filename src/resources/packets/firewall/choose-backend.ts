@@ -5,19 +5,14 @@
 import { note } from "../../../contract/trace.ts";
 import type { FirewallBackend } from "./spec.ts";
 
-interface ChosenFirewall {
-  backend: FirewallBackend;
-  why: string;
-}
-
-export function chooseFirewallBackend(configured: string): ChosenFirewall {
+export function chooseFirewallBackend(configured: string) {
   const chosen = choose(configured);
   note("firewall backend", { ...chosen });
   return chosen;
 }
 
 /** A text that names no backend counts as nothing configured. */
-function choose(configured: string): ChosenFirewall {
+function choose(configured: string): { backend: FirewallBackend; why: string } {
   if (configured === "iptables" || configured === "firewalld" || configured === "nftables") {
     return { backend: configured, why: `"backend": "${configured}" is configured` };
   }

@@ -9,19 +9,14 @@ import { hostIptables } from "../../../interop/iptables/which-iptables.ts";
 
 export type NatBackend = "nftables" | "iptables";
 
-interface ChosenBackend {
-  backend: NatBackend;
-  why: string;
-}
-
 /** `configured` is valid; "" counts as nothing configured. */
-export function chooseNatBackend(configured?: NatBackend | "", what = "masquerade"): ChosenBackend {
+export function chooseNatBackend(configured?: NatBackend | "", what = "masquerade") {
   const chosen = choose(configured);
   note(`${what} backend`, { ...chosen });
   return chosen;
 }
 
-function choose(configured: NatBackend | "" | undefined): ChosenBackend {
+function choose(configured: NatBackend | "" | undefined): { backend: NatBackend; why: string } {
   if (configured) return { backend: configured, why: "configured" };
   const path = hostIptables();
   if (path !== undefined) return { backend: "iptables", why: `found ${path}` };
