@@ -21,9 +21,9 @@ import { netfilterOf } from "../packets/shared/netfilter-socket.ts";
 import { isOfContainer, ownerInComment } from "../packets/shared/owner-comment.ts";
 import type { CommentedHolder, PortHolder } from "./holders.ts";
 import { holdersInNetavarksTable } from "./in-netavarks-table.ts";
-import { unreachedLines } from "./unreached.ts";
 
 export { hostListeners } from "./listeners.ts";
+export { unreachedPorts } from "./unreached.ts";
 
 /** One line for each port that has no effect. */
 export interface IdlePorts {
@@ -37,11 +37,6 @@ const priorities: Record<PortWay, number> = { iptables: -100, netavark: -100, nf
 
 /** In the order in which the kernel asks their tables. */
 const ways = ["iptables", "netavark", "nftables"] as const;
-
-/** Ports that nobody reaches the container by: one line for each run. */
-export function unreachedPorts({ unreached }: PortClaimant, mayHaveMore = false): string[] {
-  return unreached === undefined ? [] : unreachedLines(unreached, mayHaveMore);
-}
 
 /** One line for each port that others have, too: who gets the connections. A port that is lost is lost to one only. */
 export function idleBecauseOfRivals(claimant: PortClaimant, host: Host): IdlePorts {

@@ -3,10 +3,9 @@ import type { PortClaimant, UnreachedPort } from "../../contract/host-ports.ts";
 import { parseAddress } from "../../net/address.ts";
 import { isLoopback6 } from "../packets/port-mappings/spec.ts";
 
-type Unreached = NonNullable<PortClaimant["unreached"]>;
-
 /** One line for each run of ports. `mayHaveMore`: the container may get addresses that nobody knows yet. */
-export function unreachedLines({ ports, families }: Unreached, mayHaveMore: boolean): string[] {
+export function unreachedPorts({ unreached }: PortClaimant, mayHaveMore = false): string[] {
+  const { ports = [], families = [] } = unreached ?? {};
   return runsOf(ports).flatMap(({ first, last, protocol, hostIp }) => {
     const at = hostIp === undefined ? "" : ` at ${hostIp.includes(":") ? `[${hostIp}]` : hostIp}`;
     const port = `host port ${first === last ? first : `${first}-${last}`}/${protocol}${at}`;
@@ -23,7 +22,7 @@ export function unreachedLines({ ports, families }: Unreached, mayHaveMore: bool
   });
 }
 
-function insteadOf(families: Unreached["families"]): string {
+function insteadOf(families: readonly (4 | 6)[]): string {
   return families.length === 1 && families[0] === 6 ? "another IPv6 address of the host" : "127.0.0.1";
 }
 
