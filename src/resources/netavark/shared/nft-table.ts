@@ -21,9 +21,7 @@ export class TableRules {
 
   constructor(socket: NetlinkSocket) {
     for (const rule of listRules(socket, chain(""))) {
-      const rules = this.byChain.get(rule.chain);
-      if (rules === undefined) this.byChain.set(rule.chain, [rule]);
-      else rules.push(rule);
+      this.byChain.getOrInsertComputed(rule.chain, () => []).push(rule);
     }
   }
 

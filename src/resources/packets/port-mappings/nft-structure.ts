@@ -180,21 +180,15 @@ export class Contents {
   constructor(private readonly socket: NetlinkSocket, private readonly questions: number) {}
 
   list(map: string): Element[] {
-    let elements = this.lists.get(map);
-    if (elements === undefined) this.lists.set(map, elements = listElements(this.socket, mapOf(map)));
-    return elements;
+    return this.lists.getOrInsertComputed(map, () => listElements(this.socket, mapOf(map)));
   }
 
   /** The element with this key, or whose interval holds it. */
   at(map: string, key: Uint8Array): Element | undefined {
     if (this.questions < MANY) return getElement(this.socket, mapOf(map), key);
     if (map.startsWith(RANGES)) return this.list(map).find((element) => overlaps(element, { key }));
-    let index = this.byKey.get(map);
-    if (index === undefined) {
-      this.byKey.set(map, index = new Map());
-      for (const element of this.list(map)) index.set(element.key.toHex(), element);
-    }
-    return index.get(key.toHex());
+    const indexed = () => new Map(this.list(map).map((element) => [element.key.toHex(), element]));
+    return this.byKey.getOrInsertComputed(map, indexed).get(key.toHex());
   }
 
   /** The elements of the map that have a port in common with the place. */
