@@ -51,7 +51,8 @@ export default definePlugin<FirewallConf>({
 
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
-  const addresses = prevResult === undefined ? addressesNow(at) : addressesOf(prevResult.ips ?? []);
+  // iptables rules contain only an address, so without prevResult the addresses come from the link.
+  const addresses = prevResult ? addressesOf(prevResult.ips ?? []) : [...addressesOn(at.host, at.ifName)];
   const ingress = ingressOf(at, addresses);
   if (at.mayHave(addresses.length > 0 || ingress !== undefined)) {
     at.apply(firewall({
@@ -66,11 +67,6 @@ function add(at: Attachment<FirewallConf>): Result {
     }));
   }
   return prevResult ?? { cniVersion: conf.cniVersion };
-}
-
-/** iptables rules contain only an address, so without prevResult the addresses come from the link. */
-function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
-  return [...addressesOn(host, ifName)];
 }
 
 /** The addresses of all interfaces, without duplicates. */

@@ -189,10 +189,7 @@ function addressesOf({ prevResult, ifName }: Attachment<PortmapConf>): string[] 
     const { length } = parsePrefix(address)!.bytes;
     found[length as 4 | 16] ??= address;
   }
-  const addresses: string[] = [];
-  if (found[4] !== undefined) addresses.push(found[4]);
-  if (found[16] !== undefined) addresses.push(found[16]);
-  return addresses;
+  return [found[4], found[16]].filter((address) => address !== undefined);
 }
 
 function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): PortMappingsSpec["conditions"] {

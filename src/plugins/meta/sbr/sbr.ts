@@ -48,7 +48,8 @@ function add(at: Attachment<SbrConf>): Result {
   at.examine(() => requireAddresses(at));
   const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
   if (at.purpose === "make") {
-    makeRoutes(at);
+    const { conf: { table }, host } = at;
+    host.container!.alone(() => at.applyAll(table === undefined ? ownTables(at) : onlyRules(at, table)));
     return prevResult;
   }
   // For `undo` the table is undefined: the rule is removed whichever table it leads to.
@@ -60,11 +61,6 @@ function add(at: Attachment<SbrConf>): Result {
 function requireAddresses({ prevResult, ifName }: Attachment<SbrConf>): void {
   if (prevResult?.ips?.length) return;
   throw new CniError(INVALID_CONFIG, `No IP addresses supplied on interface: ${ifName}`);
-}
-
-function makeRoutes(at: Attachment<SbrConf>): void {
-  const { conf, host } = at;
-  host.container!.alone(() => at.applyAll(conf.table === undefined ? ownTables(at) : onlyRules(at, conf.table)));
 }
 
 function checkConf(conf: SbrConf): void {

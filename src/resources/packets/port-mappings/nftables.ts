@@ -49,7 +49,7 @@ import {
   listSets,
 } from "../../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { FAMILIES, type Family } from "../../../interop/iptables/rule.ts";
+import { FAMILIES } from "../../../interop/iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Backend, obstacles } from "../shared/backend.ts";
@@ -83,17 +83,12 @@ interface FamilyMappings {
 function partsOf(spec: PortMappingsSpec): FamilyMappings[] {
   const parts: FamilyMappings[] = [];
   for (const family of FAMILIES) {
-    const part = partOf(spec, family);
-    if (part !== undefined) parts.push(part);
+    const address = addressOf(spec, family)?.bytes;
+    if (address === undefined) continue;
+    const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
+    if (places.length > 0) parts.push({ address, scope, places, sources: sourcesOf(spec, family) });
   }
   return parts;
-}
-
-function partOf(spec: PortMappingsSpec, family: Family): FamilyMappings | undefined {
-  const address = addressOf(spec, family)?.bytes;
-  if (address === undefined) return undefined;
-  const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
-  return places.length === 0 ? undefined : { address, scope, places, sources: sourcesOf(spec, family) };
 }
 
 function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
