@@ -9,6 +9,7 @@ import { type Attachment, definePlugin, type JudgedCall } from "../../../contrac
 import { announcing } from "../../../resources/address/announcement.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { ovsPort } from "../../../resources/link/ovs-port/ovs-port.ts";
+import { sweepPorts } from "../../../resources/link/ovs-port/owned-ports.ts";
 import type { PortVlans } from "../../../resources/link/ovs-port/spec.ts";
 import { bridgeNow, requireSwitch } from "../../../resources/link/ovs-port/switch.ts";
 import { hostEndUp } from "../../../resources/link/host-end-up.ts";
@@ -50,12 +51,7 @@ export default definePlugin<OvsConf>({
     return { link: parts.filter((part) => part !== undefined).join("."), isRouted: false };
   },
   sweeps: ["host-copy-dropped"],
-  gc(conf, isValid) {
-    const { sweepPorts } = require(
-      "../../../resources/link/ovs-port/sweep.ts",
-    ) as typeof import("../../../resources/link/ovs-port/sweep.ts");
-    sweepPorts(readableServer(withReadableFile(conf)), conf.name, isValid);
-  },
+  gc: (conf, isValid) => sweepPorts(readableServer(withReadableFile(conf)), conf.name, isValid),
 });
 
 function judge(written: OvsConf, call: JudgedCall | undefined): void {

@@ -16,6 +16,7 @@ import {
 } from "../../../interop/ovsdb/values.ts";
 import { isLocal } from "../../../interop/ovsdb/server-address.ts";
 import type { Owner } from "../../../contract/owner.ts";
+import { withDatabase } from "./database.ts";
 import type { OvsPortSpec } from "./spec.ts";
 
 export const OURS = { owner: "patchbay" };
@@ -78,8 +79,16 @@ export function portsOfOvsCni(database: OvsdbConnection, spec: OvsPortSpec): Own
   return contNetns === "" ? [] : found(database, [includes({ ...ids, contNetns })]);
 }
 
-export function portsOfNetwork(database: OvsdbConnection, network: string): OwnedPort[] {
-  return found(database, [includes({ ...OURS, "patchbay-network": network })]);
+/** GC: removes the network's ports whose attachment is not valid, and those of an earlier boot, whose links are gone. */
+export function sweepPorts(
+  server: string,
+  network: string,
+  isValid: (owner: { containerId: string; ifName?: string }) => boolean,
+): void {
+  withDatabase(server, (database) => {
+    const ports = found(database, [includes({ ...OURS, "patchbay-network": network })]);
+    removePorts(database, ports.filter(({ isStale, owner }) => isStale || !isValid(owner)));
+  });
 }
 
 function named({ hostName }: OvsPortSpec) {
