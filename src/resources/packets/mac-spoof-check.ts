@@ -124,44 +124,27 @@ function planStale(socket: NetlinkSocket, link: Uint8Array): NftMessage[] {
   ];
 }
 
-/** With the last of the links goes the table, and then `macs` are not looked for. */
-function planRemovalOf(
-  socket: NetlinkSocket,
-  links: readonly FoundElement[],
-  macs: () => readonly FoundElement[],
-): NftMessage[] {
-  if (links.length === 0) return [];
-  const unused = owned.unusedWithout(socket, links);
-  return owned.planRemoval(socket, unused.length > 0 ? links : [...links, ...macs()], unused);
-}
-
-function planRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
+/** Without a ledger the link's name may be unknown, and the MAC address another one by now. */
+function findOwn(socket: NetlinkSocket, spec: MacSpoofCheckSpec, isRestated = false): FoundElement[] {
   const owner = commentOf(spec), { link, linkAndMac } = keysOf(spec);
-  const listed = (set: NftSet) => owned.findWhere(socket, [set], (comment) => comment === owner);
-  const at = (set: NftSet, key: Uint8Array) => owned.find(socket, [{ set, key }], owner);
-  return planRemovalOf(socket, spec.hostVeth === "" ? listed(guarded) : at(guarded, link), () => {
-    const found = at(allowed, linkAndMac);
-    return found.length > 0 ? found : listed(allowed);
-  });
+  return isRestated || spec.hostVeth === ""
+    ? owned.findWhere(socket, [guarded, allowed], (comment) => comment === owner)
+    : owned.find(socket, [{ set: guarded, key: link }, { set: allowed, key: linkAndMac }], owner);
 }
 
 /**
- * For GC: removes the elements of links that are gone, of any network. Elements are made before their link, and a ledger
- * names both by then.
+ * For GC: the elements of links that are gone, of any network. Elements are made before their link, and a ledger names
+ * both by then.
  */
-function planSweep(netfilter: NetlinkSocket, host: Host): NftMessage[] {
+function findLeft(netfilter: NetlinkSocket, host: Host): FoundElement[] {
   const without = owned.findWhere(netfilter, [guarded], () => true)
     .map((element) => ({ ...element, link: fromUtf8(element.key).replace(/\0+$/, "") }))
     .filter(({ link }) => linkIndex(host.route, link) === undefined);
   const recorded = without.length === 0 ? [] : host.recordedByOthers("mac-spoof-check", NO_OWNER);
   const gone = without.filter(({ link }) => !recorded.some((spec) => (spec as MacSpoofCheckSpec).hostVeth === link));
-  return planRemovalOf(
-    netfilter,
-    gone,
-    () =>
-      owned.findWhere(netfilter, [allowed], () => true)
-        .filter(({ key }) => gone.some((link) => startsWith(key, link.key))),
-  );
+  if (gone.length === 0) return [];
+  const macs = owned.findWhere(netfilter, [allowed], () => true);
+  return [...gone, ...macs.filter(({ key }) => gone.some((link) => startsWith(key, link.key)))];
 }
 
 function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
@@ -220,15 +203,15 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   repair(spec, { netfilter }) {
     commitUnchanged(netfilter, () => planRepair(netfilter, spec));
   },
-  remove(spec, host) {
+  remove(spec, host, isRestated) {
     const netfilter = netfilterOf(host);
     if (netfilter === undefined) return;
-    commitUnchanged(netfilter, () => planRemoval(netfilter, spec));
+    owned.remove(netfilter, () => findOwn(netfilter, spec, isRestated));
     commitUnchanged(netfilter, () => planReferenceRemoval(netfilter, spec));
   },
   sweep(_network, _isValid, host) {
     const netfilter = netfilterOf(host);
-    if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host));
+    if (netfilter !== undefined) owned.remove(netfilter, () => findLeft(netfilter, host));
   },
   ownTable: () => nameOfTable(table),
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,
