@@ -12,7 +12,6 @@ import { addRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/n
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import type { Host } from "../../contract/host.ts";
 import { accepted, redirectsNow, refuse } from "../link/shared/refusals.ts";
 import { whyNoV6 } from "./shared/disabled-v6.ts";
 import { differenceOfWay } from "./shared/way-to-container.ts";
@@ -31,7 +30,8 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   },
   apply(spec, host) {
     const { route } = host;
-    const index = indexOf(spec, host);
+    const index = linkIndex(route, spec.ifName);
+    if (index === undefined) throw new CniError(INTERNAL, `link ${spec.ifName} is missing`);
     for (const { address, gateway } of spec.addresses) {
       try {
         addAddress(route, index, singleAddress(parseAddress(gateway)!), { skipDad: true });
@@ -79,12 +79,6 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
 };
 
 export const gatewaySide = resource(gatewaySideKind);
-
-function indexOf({ ifName }: GatewaySideSpec, host: Host): number {
-  const index = linkIndex(host.route, ifName);
-  if (index === undefined) throw new CniError(INTERNAL, `link ${ifName} is missing`);
-  return index;
-}
 
 function singleAddress(bytes: Uint8Array): Prefix {
   return { bytes, bits: bytes.length * 8 };

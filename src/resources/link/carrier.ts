@@ -18,9 +18,9 @@ export const carrierKind: ResourceKind<{ ifName: string }> = {
   apply({ ifName }, { route }) {
     // Not SIOCGIFFLAGS: it reports a new port as running, whatever its peer's state, until the kernel has processed the
     // link event. From Linux 6.8 on, the kernel processes pending link events before it answers this request.
-    if (stateOf(route, ifName) === IF_OPER_UP) return;
-    const state = waitUntilUp(route, ifName);
+    let state = stateOf(route, ifName);
     if (state === IF_OPER_UP) return;
+    if (awaitChange(RTNLGRP_LINK, PATIENCE_MS, () => (state = stateOf(route, ifName)) === IF_OPER_UP)) return;
     throw new CniError(
       INTERNAL,
       `bridge port in error state: ${operstateNames[state] ?? state}`,
@@ -41,10 +41,4 @@ export const carrier = resource(carrierKind);
 
 function stateOf(socket: NetlinkSocket, ifName: string): number {
   return getLink(socket, ifName)?.operstate ?? operstateNames.indexOf("not-present");
-}
-
-function waitUntilUp(socket: NetlinkSocket, ifName: string): number {
-  let state = 0;
-  awaitChange(RTNLGRP_LINK, PATIENCE_MS, () => (state = stateOf(socket, ifName)) === IF_OPER_UP);
-  return state;
 }

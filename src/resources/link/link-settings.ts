@@ -28,7 +28,7 @@ import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/route/link.ts";
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../process/warn.ts";
-import { parseMac } from "../../net/mac.ts";
+import { canonicalMac, parseMac } from "../../net/mac.ts";
 import { linkRefused, requireUsableMac } from "./shared/usable.ts";
 
 /** Keys and their order are those of the reference plugin's file. */
@@ -80,7 +80,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
     const differences: string[] = [];
     const differ = (what: string, configured: unknown, value: unknown) =>
       differences.push(`Error: Tuning ${what} is ${configured}, current value is ${value}`);
-    if (wanted.mac !== undefined && !isSameMac(wanted.mac, link.mac)) {
+    if (wanted.mac !== undefined && canonicalMac(wanted.mac) !== link.mac) {
       differ(`configured Ethernet of ${ifName}`, wanted.mac, link.mac);
     }
     if (wanted.promisc !== current.promisc) {
@@ -198,10 +198,6 @@ function parseBackup(text: string | undefined): LinkSettings | undefined {
   if (typeof allmulti === "boolean") settings.allmulti = allmulti;
   if (Number.isSafeInteger(txQLen) && txQLen as number >= 0) settings.txQLen = txQLen as number;
   return settings;
-}
-
-function isSameMac(one: string, other: string): boolean {
-  return parseMac(one)?.toHex() === parseMac(other)?.toHex();
 }
 
 function describeSettings(settings: LinkSettings): string {

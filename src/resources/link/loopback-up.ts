@@ -7,7 +7,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { loopback } from "../../ffi/netlink/route/loopback.ts";
-import { formatPrefix } from "../../net/address.ts";
+import { formatAddress, formatPrefix } from "../../net/address.ts";
 
 interface MadeLoopback {
   /** In CIDR notation. The kernel assigns them when the link comes up. */
@@ -22,7 +22,9 @@ export const loopbackUpKind: ResourceKind<Record<string, never>, MadeLoopback> =
     const wasUp = getLink(route, loopback.index)?.up;
     setLink(route, loopback, { up: true });
     const addresses = listAddresses(route, loopback.index);
-    const foreign = addresses.find(({ bytes }) => bytes.length === 4 ? bytes[0] !== 127 : !isV6Loopback(bytes));
+    const foreign = addresses.find(({ bytes }) =>
+      bytes.length === 4 ? bytes[0] !== 127 : formatAddress(bytes) !== "::1"
+    );
     if (foreign === undefined) return { addresses: addresses.map(formatPrefix) };
     if (!wasUp) setLink(route, loopback, { up: false });
     throw new CniError(INTERNAL, `loopback interface found with non-loopback address "${formatPrefix(foreign)}"`);
@@ -36,7 +38,3 @@ export const loopbackUpKind: ResourceKind<Record<string, never>, MadeLoopback> =
 };
 
 export const loopbackUp = resource(loopbackUpKind);
-
-function isV6Loopback(bytes: Uint8Array): boolean {
-  return bytes.every((byte, index) => byte === (index === 15 ? 1 : 0));
-}

@@ -41,12 +41,11 @@ export function removeContainerRules(container: Container, host: Host): void {
   changeEveryTable(netfilterOf(host), "nat", FAMILIES, false, (table) => {
     if (!table.hasChain(DNAT)) return;
     const comment = `dnat name: ${container.network} id: ${container.containerId}`;
-    const [others, entries] = divided(table.jumps(DNAT, own), (rule) => rule.comment === comment);
+    const jumps = table.jumps(DNAT, own), entries = jumps.filter((rule) => rule.comment === comment);
     for (const rule of entries) table.delete(rule);
     // Without these jumps the rules of a range, which cannot be recognised here, are unreachable.
-    if (others.length === 0) return table.hasChain(own) ? table.deleteChain(own) : undefined;
-    const rules = portRules(container, table.family);
-    for (const found of table.rules(own)) if (rules.some((rule) => found.is(rule))) table.delete(found);
+    if (entries.length === jumps.length) return table.hasChain(own) ? table.deleteChain(own) : undefined;
+    deleteAll(table, own, portRules(container, table.family));
   });
 }
 
@@ -107,8 +106,4 @@ function forwardRules(subnets: readonly string[], family: Family): IptablesRule[
 function deleteAll(table: TableChange, chain: string, rules: readonly IptablesRule[]): void {
   if (!table.hasChain(chain)) return;
   for (const found of table.rules(chain)) if (rules.some((rule) => found.is(rule))) table.delete(found);
-}
-
-function divided<Item>(items: readonly Item[], isSecond: (item: Item) => boolean): [Item[], Item[]] {
-  return [items.filter((item) => !isSecond(item)), items.filter(isSecond)];
 }

@@ -92,16 +92,11 @@ function removeFrom(table: TableChange, spec: MasqueradeSpec, host: Host): void 
   if (!table.hasChain(chain)) return;
   const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
   const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
-  const present = others.length === 0 ? [] : addressesIn(host);
+  const { container } = host;
+  const present = others.length === 0 ? [] : container && listAddresses(container.route, 0);
   const staying = present === undefined ? others : others.filter((jump) => isFrom(present, jump));
   for (const jump of jumps) if (!staying.includes(jump)) table.delete(jump);
   if (staying.length === 0) table.deleteChain(chain);
-}
-
-/** On all links of the container; undefined where it cannot be looked into. */
-function addressesIn({ container }: Host): Prefix[] | undefined {
-  if (container === undefined) return undefined;
-  return listAddresses(container.route, 0);
 }
 
 /** Before 0.8.0 the reference plugins wrote the subnet as the source. */
