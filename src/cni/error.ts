@@ -54,6 +54,15 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** What `work` returns; undefined where it fails. */
+export function undefinedOnError<Value>(work: () => Value): Value | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
 /** What a failing plugin writes to stdout. `cniVersion` is the configuration's, if known. */
 export function formatError(error: CniError, cniVersion?: string): string {
   return JSON.stringify(

@@ -1,6 +1,6 @@
 /** The requested MAC address of a link. */
 import { parseCniArgs } from "../../cni/args.ts";
-import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, INVALID_CONFIG, undefinedOnError } from "../../cni/error.ts";
 import { randomMac } from "../../ffi/random.ts";
 import { canonicalMac } from "../../net/mac.ts";
 import type { Attachment, JudgedCall, PluginConfig } from "../../contract/plugin.ts";
@@ -49,9 +49,5 @@ export function macInArgs({ cniArgs }: Pick<JudgedCall, "cniArgs">): string | un
 
 /** Ignores malformed CNI_ARGS, for DEL. Every other verb has judged them before. */
 export function readableMacInArgs(call: Pick<JudgedCall, "cniArgs">): string | undefined {
-  try {
-    return macInArgs(call);
-  } catch {
-    return undefined;
-  }
+  return undefinedOnError(() => macInArgs(call));
 }

@@ -6,7 +6,7 @@
  * The file has the format and the path of the reference plugin `tuning`, so its DEL can undo our ADD, and our DEL its ADD.
  * The first ADD writes the values, and a repeated ADD keeps them. DEL takes values that the file lacks from the ledger.
  */
-import { INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { INTERNAL, INVALID_CONFIG, undefinedOnError } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
@@ -184,12 +184,8 @@ function replaceText(file: string, text: string): void {
 
 function parseBackup(text: string | undefined): LinkSettings | undefined {
   if (text === undefined) return undefined;
-  let document: Record<string, unknown> | null;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const document: Record<string, unknown> | null | undefined = undefinedOnError(() => JSON.parse(text));
+  if (document === undefined) return undefined;
   const { mac, promisc, mtu, allmulti, txQLen } = document ?? {};
   const settings: LinkSettings = {};
   if (typeof mac === "string" && parseMac(mac) !== undefined) settings.mac = mac;

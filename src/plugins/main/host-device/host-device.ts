@@ -5,7 +5,7 @@
  * device belongs to the host. While it is in the container, its alias contains its name on the host, as with the
  * reference plugin.
  */
-import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { wantedFeatures } from "../../../ffi/ethtool.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
@@ -58,7 +58,8 @@ export default definePlugin<HostDeviceConf>({
 
 function add(at: Attachment<HostDeviceConf>): Result {
   const { conf, ifName } = at;
-  const choice = choiceIfAny(conf);
+  // Undefined for a configuration that ADD would reject now: it may have changed since ADD.
+  const choice = undefinedOnError(() => chosenDevice(conf));
   const moved = !((choice && at.examine(() => isForDpdk(choice, conf.DPDKMode))) ?? isForDpdkIfKnown(choice, conf));
   if (!moved) at.examine(() => refuseToCopyForDpdk(conf));
   const device = moved && choice ? at.examine(() => findDevice(choice, at.host)) : undefined;
@@ -103,35 +104,16 @@ function lent(at: Attachment<HostDeviceConf>, device: Link | undefined, index: n
   const where = { owner: { network, containerId, ifName }, netnsPath };
   if (device === undefined) return lentLink({ ...where, known: { name: conf.device, mac } });
   const netns = host.container!.cookie;
-  return lentLink({ ...where, netns, device: asFound(device, featuresOf(device)), index });
-}
-
-/** Undefined for a device that has none to ask for. */
-function featuresOf({ name }: Link): number[] | undefined {
-  try {
-    return wantedFeatures(name);
-  } catch {
-    return undefined;
-  }
+  // Undefined for a device that has none to ask for.
+  const features = undefinedOnError(() => wantedFeatures(device.name));
+  return lentLink({ ...where, netns, device: asFound(device, features), index });
 }
 
 function insideOf({ ifName }: Attachment<HostDeviceConf>, result: Result): Interface | undefined {
   return result.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
 }
 
-/** Undefined for a configuration that ADD would reject now: it may have changed since ADD. */
-function choiceIfAny(conf: HostDeviceConf): DeviceChoice | undefined {
-  try {
-    return chosenDevice(conf);
-  } catch {
-    return undefined;
-  }
-}
-
 function isForDpdkIfKnown(choice: DeviceChoice | undefined, conf: HostDeviceConf): boolean {
-  try {
-    return choice !== undefined && isForDpdk(choice, conf.DPDKMode);
-  } catch {
-    return false; // the device is gone from the bus, or has no driver
-  }
+  // It may be gone from the bus, or have no driver.
+  return choice !== undefined && undefinedOnError(() => isForDpdk(choice, conf.DPDKMode)) === true;
 }

@@ -4,7 +4,7 @@
  * The configuration is ovs-cni's, and `vxlanID` of an example of CNI specification 0.3.1. Owns: the link CNI_IFNAME in the
  * container, its other end on the host, and that end's port in Open vSwitch's database. The bridge is the operator's.
  */
-import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { CniError, INVALID_CONFIG, undefinedOnError } from "../../../cni/error.ts";
 import { type Attachment, definePlugin, type JudgedCall } from "../../../contract/plugin.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
@@ -179,11 +179,7 @@ function inVirtualNetwork(
 
 /** For DEL: what ADD would refuse counts for nothing. */
 function readableServer(conf: OvsConf): string {
-  try {
-    return serverOf(conf);
-  } catch {
-    return serverOf({ ...conf, socket_file: undefined });
-  }
+  return undefinedOnError(() => serverOf(conf)) ?? serverOf({ ...conf, socket_file: undefined });
 }
 
 function requestedMac({ runtimeConfig }: OvsConf, { mac }: CallArguments): string | undefined {

@@ -1,6 +1,6 @@
 /** What a configuration of ovs means: with the values of a file for what it leaves out, and with the arguments of the call. */
 import { parseCniArgs } from "../../../cni/args.ts";
-import { CniError, DECODING_FAILURE, errorText, INVALID_CONFIG } from "../../../cni/error.ts";
+import { CniError, DECODING_FAILURE, errorText, INVALID_CONFIG, undefinedOnError } from "../../../cni/error.ts";
 import type { JudgedCall } from "../../../contract/plugin.ts";
 import { readConfiguredFile } from "../../../ffi/files.ts";
 import { warn } from "../../../process/warn.ts";
@@ -147,9 +147,5 @@ export function argumentsOf({ args }: OvsConf, { cniArgs }: Pick<JudgedCall, "cn
 
 /** For DEL, which CNI_ARGS that cannot be read must not stop. Every other verb has judged them before. */
 export function readableArguments(conf: OvsConf, call: Pick<JudgedCall, "cniArgs">): CallArguments {
-  try {
-    return argumentsOf(conf, call);
-  } catch {
-    return {};
-  }
+  return undefinedOnError(() => argumentsOf(conf, call)) ?? {};
 }

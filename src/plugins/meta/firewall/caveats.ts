@@ -1,4 +1,5 @@
 /** Options of `firewall` without the effect that they seem to have. */
+import { undefinedOnError } from "../../../cni/error.ts";
 import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
 import { droppingChains } from "../../../ffi/netlink/nftables/chains.ts";
 import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
@@ -48,12 +49,7 @@ function sendersOf(plugins: readonly Earlier[], families: readonly (4 | 6)[]): S
   return { link: plugins.map(linkOf).find((link) => link !== undefined), subnets };
 }
 
-/** By which packets of its containers come. */
+/** By which packets of its containers come. What is wrong with the configuration, ADD and STATUS say. */
 function linkOf({ own, document }: Earlier): string | undefined {
-  try {
-    return own?.segment?.(own.validate(document)).link;
-  } catch {
-    // ADD and STATUS say why.
-    return undefined;
-  }
+  return undefinedOnError(() => own?.segment?.(own.validate(document)).link);
 }

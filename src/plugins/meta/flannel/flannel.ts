@@ -5,7 +5,7 @@
  * for each container with the delegate's configuration, in the reference plugin's form. Only that file records the
  * subnets of ADD.
  */
-import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
@@ -38,13 +38,9 @@ export default definePlugin<FlannelConf>({
     }
   },
   passedOn(conf) {
-    let env: SubnetEnv;
-    try {
-      env = readSubnetEnv(conf.subnetFile);
-    } catch {
-      return undefined; // the delegate's configuration is unknown: STATUS reports that, GC skips the delegate
-    }
-    return render(conf, env);
+    const env = undefinedOnError(() => readSubnetEnv(conf.subnetFile));
+    // Else the delegate's configuration is unknown: STATUS reports that, GC skips the delegate.
+    return env && render(conf, env);
   },
   gc(conf, isValid) {
     for (const { name: containerId, kind } of entriesIn(conf.dataDir)) {

@@ -4,7 +4,7 @@
  * Behaviour follows the reference plugin `plugins/meta/portmap`. Owns in the kernel: the mappings of the attachment,
  * and a link's `route_localnet` as long as a mapping uses the link. The shared chains of iptables stay.
  */
-import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../interop/iptables/rule.ts";
 import { type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
@@ -221,7 +221,7 @@ function accessFromLocalhost(
     return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
   });
   if (made !== undefined) return made;
-  const link = linkIfAny(at, inside);
+  const link = inside === undefined ? undefined : undefinedOnError(() => linkTowardsContainer(at, inside));
   if (!at.mayHave(link === undefined || isForContainers(link, at))) return [];
   return [localhostAccess({ ...owner, link: link?.name ?? "" })];
 }
@@ -243,13 +243,5 @@ function linkTowardsContainer({ host }: Attachment<PortmapConf>, address: string
     throw new CniError(INTERNAL, `unable to enable route_localnet: ${(error as Error).message}`, "", {
       cause: error,
     });
-  }
-}
-
-function linkIfAny(at: Attachment<PortmapConf>, address: string | undefined): Link | undefined {
-  try {
-    return address === undefined ? undefined : linkTowardsContainer(at, address);
-  } catch {
-    return undefined;
   }
 }

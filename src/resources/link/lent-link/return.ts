@@ -1,5 +1,5 @@
 /** How a lent device gets back to the host: moved by us, or returned by the kernel when the container's namespace ends. */
-import { CniError, TRY_AGAIN_LATER } from "../../../cni/error.ts";
+import { CniError, TRY_AGAIN_LATER, undefinedOnError } from "../../../cni/error.ts";
 import { askForFeatures } from "../../../ffi/ethtool.ts";
 import type { Host } from "../../../contract/host.ts";
 import { closeFile, identify } from "../../../ffi/files.ts";
@@ -250,12 +250,7 @@ function isLentAgain(spec: LentLinkSpec, { name, permanentMac }: Device, host: H
 }
 
 function isPlugged(parent: string): boolean {
-  try {
-    identify(`/sys/bus/${parent}`);
-    return true;
-  } catch {
-    return false;
-  }
+  return undefinedOnError(() => identify(`/sys/bus/${parent}`)) !== undefined;
 }
 
 /**

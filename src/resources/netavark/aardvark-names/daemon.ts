@@ -1,4 +1,5 @@
 /** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
+import { undefinedOnError } from "../../../cni/error.ts";
 import { beforeWaitingFor } from "../../../process/patience.ts";
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { environmentForChild } from "../../../ffi/environment.ts";
@@ -94,11 +95,8 @@ function hasName(pid: number, { binary }: AardvarkDaemon): boolean {
 }
 
 function readOf(pid: number | "self", file: string): string {
-  try {
-    return readTextFile(`/proc/${pid}/${file}`) ?? "";
-  } catch {
-    return ""; // It ended meanwhile.
-  }
+  // It may have ended meanwhile.
+  return undefinedOnError(() => readTextFile(`/proc/${pid}/${file}`)) ?? "";
 }
 
 /** Whether our user runs it, in our user and process namespaces. */
