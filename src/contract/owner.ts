@@ -5,6 +5,11 @@ export interface Owner {
   ifName: string;
 }
 
+/** The owner alone of what says more. */
+export function asOwner({ network, containerId, ifName }: Owner): Owner {
+  return { network, containerId, ifName };
+}
+
 /** No attachment has it, so every ledger is another's. */
 export const NO_OWNER: Owner = { network: "", containerId: "", ifName: "" };
 

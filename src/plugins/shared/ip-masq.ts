@@ -1,4 +1,5 @@
 /** `ipMasq` of bridge and ptp: packets that leave the container's subnet get the host's address. */
+import { asOwner } from "../../contract/owner.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { NatBackend } from "../../resources/packets/shared/nat-backend.ts";
 
@@ -13,9 +14,7 @@ export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address:
   ) as typeof import("../../resources/packets/shared/nat-backend.ts");
   at.apply(masquerade({
     backend: chooseNatBackend(at.conf.ipMasqBackend).backend,
-    network: at.network,
-    containerId: at.containerId,
-    ifName: at.ifName,
+    ...asOwner(at),
     addresses: ips.map(({ address }) => address),
   }));
 }

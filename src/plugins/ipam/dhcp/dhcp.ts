@@ -15,7 +15,7 @@ import {
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result, Route } from "../../../cni/result.ts";
 import { EarlierFailure } from "../../../contract/failures.ts";
-import { isSameOwner, type Owner } from "../../../contract/owner.ts";
+import { asOwner, isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { Failed, NoAnswer, NoService } from "../../../services/dhcp/ask.ts";
 import { configuredRoutes } from "../../../services/dhcp/configured-routes.ts";
@@ -49,7 +49,7 @@ export default definePlugin<DhcpConf>({
   foresee,
   check,
   del: (at) =>
-    orReleaseLater(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSameOwner(owner, ownerOf(at))),
+    orReleaseLater(at.conf, () => release(at.conf, asOwner(at)), (owner) => isSameOwner(owner, asOwner(at))),
   gc(conf, isValid) {
     const isStale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
     orReleaseLater(conf, () => ownersAt(conf).filter(isStale).forEach((owner) => release(conf, owner)), isStale);
@@ -67,7 +67,7 @@ const STARTING_MS = 5000, LOOK_MS = 50;
 const startIt = `start "patchbay dhcp", or the unit cni-dhcp.service`;
 
 function acquire(at: At): Result {
-  const { conf, cniArgs, netnsPath, host } = at, { container } = host, owner = ownerOf(at);
+  const { conf, cniArgs, netnsPath, host } = at, { container } = host, owner = asOwner(at);
   if (container === undefined) {
     throw new CniError(INTERNAL, `failed to Statfs "${netnsPath}": no such file or directory`);
   }
@@ -114,14 +114,14 @@ function dnsOf(lease: LeaseText | undefined, lease6: LeaseText6 | undefined): Dn
 /** The lease that is held already; only a server can say what another one would be. */
 function foresee(at: At): Result {
   const { conf } = at;
-  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSameOwner(record, ownerOf(at)))?.record;
+  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSameOwner(record, asOwner(at)))?.record;
   return resultOf(conf, { lease: held?.v4?.lease, lease6: held?.v6?.lease });
 }
 
 /** Asks the service, which sends nothing for it. */
 function check(at: At): string[] {
   try {
-    askService(at.conf, { do: "check", owner: ownerOf(at) }, PATIENCE_MS);
+    askService(at.conf, { do: "check", owner: asOwner(at) }, PATIENCE_MS);
     return [];
   } catch (error) {
     if (error instanceof Failed) return [`dhcp: ${error.message}`];
@@ -217,8 +217,4 @@ function unserved(conf: DhcpConf, error: NoService | Failed): CniError {
   }
   const details = `${hint}; nobody renews the leases of this network`;
   return new CniError(LIMITED_CONNECTIVITY, error.message, details, { cause: error });
-}
-
-function ownerOf({ network, containerId, ifName }: Owner): Owner {
-  return { network, containerId, ifName };
 }

@@ -5,6 +5,7 @@
  * container, its other end on the host, and that end's port in Open vSwitch's database. The bridge is the operator's.
  */
 import { CniError, INVALID_CONFIG, undefinedOnError } from "../../../cni/error.ts";
+import { asOwner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin, type JudgedCall } from "../../../contract/plugin.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
@@ -84,8 +85,7 @@ function requireText(key: string, text = ""): void {
 }
 
 function add(at: Attachment<OvsConf>): Result {
-  const { network, containerId, ifName } = at, conf = withReadableFile(at.conf);
-  const owner = { network, containerId, ifName }, args = readableArguments(conf, at);
+  const { ifName } = at, conf = withReadableFile(at.conf), args = readableArguments(conf, at);
   const mac = macOr(requestedMac(at.conf, args), at);
   const place = {
     server: at.configured(() => serverOf(conf), readableServer(conf)),
@@ -96,7 +96,7 @@ function add(at: Attachment<OvsConf>): Result {
   const hostEnd = chosenHostEnd(at);
   const isUserspace = at.examine(() => bridgeNow(place.server, place.bridge).isUserspace);
   const port = ovsPort({
-    ...owner,
+    ...asOwner(at),
     ...place,
     isUserspace: isUserspace || undefined,
     hostName: hostEnd.name,
@@ -125,15 +125,11 @@ function add(at: Attachment<OvsConf>): Result {
  * On a userspace datapath ovs-vswitchd takes a copy of each packet. In the kernel's, a packet is the host's only while the
  * end is no port: when somebody takes it out of the bridge, or ends the datapath.
  */
-function notForHost(
-  { network, containerId, ifName }: Attachment<OvsConf>,
-  link: string,
-  isUserspace: boolean | undefined,
-): Resource<unknown> {
+function notForHost(at: Attachment<OvsConf>, link: string, isUserspace: boolean | undefined): Resource<unknown> {
   const { hostCopyDropped } = require(
     "../../../resources/packets/host-copy-dropped.ts",
   ) as typeof import("../../../resources/packets/host-copy-dropped.ts");
-  return hostCopyDropped({ network, containerId, ifName, link, isKernelDatapath: !isUserspace || undefined });
+  return hostCopyDropped({ ...asOwner(at), link, isKernelDatapath: !isUserspace || undefined });
 }
 
 /** ovs-vswitchd forwards packets without a device that would fill in their checksums. */

@@ -5,6 +5,7 @@
  * or in firewalld, the entries for the addresses. Chains and rules for bridges are shared and stay.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { asOwner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
@@ -57,9 +58,7 @@ function add(at: Attachment<FirewallConf>): Result {
   if (at.mayHave(addresses.length > 0 || ingress !== undefined)) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
-      network: at.network,
-      containerId: at.containerId,
-      ifName: at.ifName,
+      ...asOwner(at),
       addresses,
       adminChain: conf.iptablesAdminChainName || ADMIN_CHAIN,
       zone: conf.firewalldZone || ZONE,

@@ -15,7 +15,7 @@ import { obstacleToPortMappings, portMappings } from "../../../resources/packets
 import type { PortMapping, PortMappingsSpec } from "../../../resources/packets/port-mappings/spec.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../contract/resource.ts";
-import type { Owner } from "../../../contract/owner.ts";
+import { asOwner, type Owner } from "../../../contract/owner.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 import { isIptablesSyntax, readConditions } from "./conditions.ts";
@@ -54,7 +54,7 @@ function add(at: Attachment<PortmapConf>): Result {
   const { conf, prevResult } = at;
   const { mappings } = readMappings(conf), addresses = addressesOf(at);
   const conditions = at.configured(() => conditionsOf(conf), undefined);
-  const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
+  const owner = asOwner(at);
   const resources: Resource<unknown>[] = [];
   if (at.mayHave(mappings.length > 0)) {
     const options = optionsOf(conf);
