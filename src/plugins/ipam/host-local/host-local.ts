@@ -87,36 +87,35 @@ function add(at: At): Result {
 }
 
 function take(at: At): Result {
-  const { conf } = at;
-  const { cniVersion } = conf;
-  const sets = rangeSetsOf(conf);
-  const requested = requestedAddresses(at);
-  const { resolvConf, routes } = conf.ipam!;
-  const dns = resolvConf ? readResolvConf(resolvConf) : undefined;
-  const ips: IpConfig[] = [];
-  for (const { address, range } of allocateAll(at, sets, requested)) {
-    ips.push({ address: `${formatAddress(address)}/${range.subnet.bits}`, gateway: formatAddress(range.gateway) });
-  }
-  return { cniVersion, ips, routes, dns };
+  const { conf } = at, sets = rangeSetsOf(conf), requested = requestedAddresses(at);
+  const dns = dnsOf(conf), ips: IpConfig[] = [];
+  for (const { address, range } of allocateAll(at, sets, requested)) ips.push(ipConfig(address, range));
+  return { cniVersion: conf.cniVersion, ips, routes: conf.ipam!.routes, dns };
+}
+
+function ipConfig(address: Uint8Array, { subnet, gateway }: Allocated["range"]): IpConfig {
+  return { address: `${formatAddress(address)}/${subnet.bits}`, gateway: formatAddress(gateway) };
+}
+
+function dnsOf({ ipam }: HostLocalConf): Dns | undefined {
+  return ipam?.resolvConf ? readResolvConf(ipam.resolvConf) : undefined;
 }
 
 /** The addresses that would probably be leased next, according to the lease files. */
 function foresee(at: At): Result {
   const { conf } = at;
   const requested = requestedAddresses(at), ips: IpConfig[] = [], { directory } = storeOf(conf);
-  const { resolvConf, routes } = conf.ipam ?? {};
-  const dns = resolvConf ? readResolvConf(resolvConf) : undefined;
+  const dns = dnsOf(conf);
   rangeSetsOf(conf).forEach((set, index) => {
     const refused = (reason: string) => failure(`failed to allocate for range ${index}: `, new Error(reason));
     const wanted = takeRequested(set, requested), reason = wanted && whyNotAvailable(directory, set, wanted);
     if (reason !== undefined) throw refused(reason);
     const next = wanted ?? likelyNext(directory, set, String(index));
     if (next === undefined) throw refused(`no IP addresses available in range set: ${formatRangeSet(set)}`);
-    const { subnet, gateway } = rangeOf(set, next)!;
-    ips.push({ address: `${formatAddress(next)}/${subnet.bits}`, gateway: formatAddress(gateway) });
+    ips.push(ipConfig(next, rangeOf(set, next)!));
   });
   requireNoneLeft(requested);
-  return { cniVersion: conf.cniVersion, ips, routes, dns };
+  return { cniVersion: conf.cniVersion, ips, routes: conf.ipam?.routes, dns };
 }
 
 /** Allocates one address of each set, or none on failure. */
