@@ -4,7 +4,7 @@
  */
 import { delRoute, type KernelRoute } from "../../../ffi/netlink/route/route.ts";
 import { IP6_RT_PRIO_ADDRCONF, RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
-import { compareAddresses, networkOf, parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
+import { compareAddresses, networkOf, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 
 /** An address in CIDR notation, and the gateway at the other end. */
@@ -22,11 +22,10 @@ export function pointToPointRoutes(
   for (const { address, gateway: text } of endpoints) {
     const gateway = text === undefined ? undefined : parseAddress(text);
     if (gateway === undefined) continue;
-    const prefix = parsePrefix(address)!;
-    const subnet = subnetOf(prefix);
-    const to = { oif, preferredSource: prefix.bytes };
+    const prefix = parsePrefix(address)!, { bytes, bits } = prefix;
+    const to = { oif, preferredSource: bytes };
     addOnce(direct, { ...to, dst: { bytes: gateway, bits: gateway.length * 8 }, scope: RT_SCOPE_LINK });
-    if (subnet !== undefined) addOnce(subnets, { ...to, dst: subnet, gateway });
+    if (bits < bytes.length * 8) addOnce(subnets, { ...to, dst: { bytes: networkOf(prefix), bits }, gateway });
   }
   return { direct, subnets };
 }
@@ -44,12 +43,6 @@ export function dropConnectedRoutes(endpoints: readonly Endpoint[], oif: number,
       priority: v4 ? undefined : IP6_RT_PRIO_ADDRCONF,
     });
   }
-}
-
-/** Undefined for a single address. */
-function subnetOf(prefix: Prefix): Prefix | undefined {
-  const { bytes, bits } = prefix;
-  return bits === bytes.length * 8 ? undefined : { bytes: networkOf(prefix), bits };
 }
 
 /** Several addresses may have the same gateway or subnet. */
