@@ -4,7 +4,7 @@
  */
 import { field, isObject } from "../../../cni/json.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
-import type { Owner } from "../../../contract/owner.ts";
+import { asOwner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { NetavarkConf } from "../../../interop/podman-documents/netavark.schema.ts";
@@ -125,27 +125,24 @@ function requireForwarding({ firewall, dnsPort }: NetavarkConf, { bridge, rules,
 
 function rulesBy({ firewall }: NetavarkConf, rules: NetworkRulesSpec): Resource<unknown>[] {
   const { bridge, subnets, dnsPort, dnsServers } = rules;
-  if (firewall === "firewalld") return [firewalldNetwork()({ bridge, subnets, dnsPort, dnsServers })];
+  if (firewall === "firewalld") {
+    // Few hosts use firewalld, so its kinds are loaded on demand.
+    const { firewalldNetwork } = require(
+      "../../../resources/netavark/firewalld-network.ts",
+    ) as typeof import("../../../resources/netavark/firewalld-network.ts");
+    return [firewalldNetwork({ bridge, subnets, dnsPort, dnsServers })];
+  }
   return [netavarkNetworkRules(rules), trustedSubnets({ bridge, subnets })];
 }
 
 function portsBy(at: Attachment<NetavarkConf>, { ports }: Specifications): Resource<unknown>[] {
   if (ports === undefined) return [];
-  const spec = { ...ports, ...ownerOf(at) };
-  return [at.conf.firewall === "firewalld" ? firewalldPorts()(spec) : publishedPorts(spec)];
-}
-
-/** Few hosts use firewalld, so its kinds are loaded on demand. */
-function firewalldNetwork() {
-  return (require(
-    "../../../resources/netavark/firewalld-network.ts",
-  ) as typeof import("../../../resources/netavark/firewalld-network.ts")).firewalldNetwork;
-}
-
-function firewalldPorts() {
-  return (require(
+  const spec = { ...ports, ...asOwner(at) };
+  if (at.conf.firewall !== "firewalld") return [publishedPorts(spec)];
+  const { firewalldPorts } = require(
     "../../../resources/netavark/firewalld-ports.ts",
-  ) as typeof import("../../../resources/netavark/firewalld-ports.ts")).firewalldPorts;
+  ) as typeof import("../../../resources/netavark/firewalld-ports.ts");
+  return [firewalldPorts(spec)];
 }
 
 /**
@@ -164,7 +161,7 @@ function accessFromLocalhost(
   ) as typeof import("../../../resources/packets/localhost-access.ts");
   // The document may have an alternative name, which neither sysctls nor rules know.
   const link = at.choose(() => getLink(host.route, name)?.name, () => undefined) ?? name;
-  const spec = { ...ownerOf(at), link };
+  const spec = { ...asOwner(at), link };
   const isFound = mayBeOpen && at.choose(() => isSetByOthers(spec, host), () => false);
   const isPublished = ports !== undefined && ports.targets.some(({ address }) => !isV6(address)) &&
     ports.ports.some(isForLocalhost);
@@ -174,8 +171,4 @@ function accessFromLocalhost(
 
 function vlansOf(vlan: number | undefined) {
   return vlan === undefined || vlan === 0 ? undefined : [{ first: vlan, last: vlan, pvid: true, untagged: true }];
-}
-
-function ownerOf({ network, containerId, ifName }: Attachment<NetavarkConf>): Owner {
-  return { network, containerId, ifName };
 }
