@@ -54,6 +54,16 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** One line with what `work` fails with; none when it succeeds. */
+export function failureLines(work: () => void): string[] {
+  try {
+    work();
+    return [];
+  } catch (error) {
+    return [errorText(error)];
+  }
+}
+
 /** What `work` returns; undefined where it fails. */
 export function undefinedOnError<Value>(work: () => Value): Value | undefined {
   try {

@@ -2,7 +2,7 @@
  * What another plugin does in this one's place, with a configuration of its own. Each operation is a verb of that
  * plugin. Owns on disk: the file that keeps the configuration for as long as what the other plugin made is there.
  */
-import { errorText } from "../../cni/error.ts";
+import { failureLines } from "../../cni/error.ts";
 import type { Result } from "../../cni/result.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -41,14 +41,7 @@ export const delegationKind: ResourceKind<DelegationSpec, Result> = {
     // When ADD fails the file stays: DEL goes by it, and it may be an earlier ADD's.
     return host.delegate(type, "ADD", stdin)!;
   },
-  verify({ type, stdin }, host) {
-    try {
-      host.delegate(type, "CHECK", stdin);
-      return [];
-    } catch (error) {
-      return [errorText(error)];
-    }
-  },
+  verify: ({ type, stdin }, host) => failureLines(() => host.delegate(type, "CHECK", stdin)),
   remove({ type, stdin, keptIn }, host) {
     host.delegate(type, "DEL", stdin);
     // Last: until here the next DEL finds it. Another attachment's file may have the name; a crash may have cut ours.

@@ -2,7 +2,7 @@
  * The addresses that an IPAM plugin leases to the attachment. Each operation is a verb of that plugin, with the network's
  * configuration; the plugin keeps the record.
  */
-import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
+import { CniError, failureLines, INTERNAL } from "../../cni/error.ts";
 import type { Result } from "../../cni/result.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -26,14 +26,7 @@ export const leaseKind: ResourceKind<LeaseSpec, Result> = {
     undoAfter(error, () => host.delegate(type, "DEL"));
     throw error;
   },
-  verify({ type }, host) {
-    try {
-      host.delegate(type, "CHECK");
-      return [];
-    } catch (error) {
-      return [errorText(error)];
-    }
-  },
+  verify: ({ type }, host) => failureLines(() => host.delegate(type, "CHECK")),
   remove: ({ type }, host) => void host.delegate(type, "DEL"),
   describe: ({ type }) => `addresses leased by ${type}`,
 };

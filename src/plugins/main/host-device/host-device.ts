@@ -5,7 +5,13 @@
  * device belongs to the host. While it is in the container, its alias contains its name on the host, as with the
  * reference plugin.
  */
-import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
+import {
+  CniError,
+  failureLines,
+  INVALID_CONFIG,
+  PLUGIN_NOT_AVAILABLE,
+  undefinedOnError,
+} from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { wantedFeatures } from "../../../ffi/ethtool.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
@@ -47,12 +53,7 @@ export default definePlugin<HostDeviceConf>({
   absentDevice(conf, host) {
     const choice = configuredDevice(conf);
     if (choice === undefined || isForDpdk(choice, conf.DPDKMode)) return undefined;
-    try {
-      findDevice(choice, host);
-      return undefined;
-    } catch (error) {
-      return errorText(error);
-    }
+    return failureLines(() => findDevice(choice, host))[0];
   },
 });
 
