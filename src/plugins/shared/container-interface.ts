@@ -6,7 +6,6 @@ import { addressing } from "../../resources/address/addressing/addressing.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../cni/result.ts";
 import { dnsOr } from "./ipam.ts";
-import type { Master, MasterChoice } from "../../resources/link/shared/master-link.ts";
 
 /** Without a lease the link is only brought up, for a layer-2 network. */
 export function configureContainerInterface(
@@ -31,17 +30,4 @@ export function configureContainerInterface(
     dns: dnsOr(conf, lease),
   };
   return lease === undefined ? result : { ...result, ips, routes: lease.routes };
-}
-
-/**
- * The link's master. Undefined where only ADD can look: what earlier plugins of the chain would make is not there for
- * `plan`.
- */
-export function examinedMaster<At extends Attachment<PluginConfig & MasterChoice>>(
-  at: At,
-  choose: (at: At) => Master,
-): Master | undefined {
-  const { conf: { master }, purpose, prevResult } = at;
-  const isOfChain = master === "" || prevResult?.interfaces?.some(({ name }) => name === master);
-  return purpose === "plan" && prevResult !== undefined && isOfChain ? undefined : at.examine(() => choose(at));
 }

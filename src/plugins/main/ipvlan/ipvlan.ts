@@ -9,10 +9,9 @@ import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.
 import { definePlugin } from "../../../contract/plugin.ts";
 import { ipvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
-import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
-import { freshIndex } from "../../../resources/link/shared/usable.ts";
-import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
+import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
@@ -39,33 +38,19 @@ export default definePlugin<IpvlanConf>({
 });
 
 function add(at: Attachment<IpvlanConf>): Result {
-  const { conf, ifName } = at;
-  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
+  const master = chosenMaster(at, () => {}, masterName);
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const link = at.apply(containerLink({
-    ifName,
-    type: { kind: "ipvlan", settings: { mode: modeOf(conf) } },
-    mtu: conf.mtu > 0 ? conf.mtu : undefined,
-    master,
-    birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
-    index: at.choose(freshIndex, () => undefined),
-  }));
+  const link = linkOn(master, at, { kind: "ipvlan", settings: { mode: modeOf(at.conf) } });
   return configureContainerInterface(
     at,
     link.mac,
     ipam === undefined ? at.prevResult : ipam.add(),
-    announcing(ifName),
+    announcing(at.ifName),
   );
 }
 
 function modeOf({ mode }: IpvlanConf): string {
   return mode || "l2";
-}
-
-function chooseMaster(at: Attachment<IpvlanConf>) {
-  const { linkInContainer } = at.conf;
-  const { name } = findMaster({ master: masterName(at), linkInContainer }, at.host);
-  return { name, inContainer: linkInContainer };
 }
 
 /** Without a configured master, the single link of the previous plugin in the chain. */

@@ -8,16 +8,10 @@ import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
-import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import {
-  configuredMaster,
-  findMaster,
-  requireHostFor,
-  requireMtuOf,
-} from "../../../resources/link/shared/master-link.ts";
-import { freshIndex } from "../../../resources/link/shared/usable.ts";
+import { requireHostFor, requireMtuOf } from "../../../resources/link/shared/master-link.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
-import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
@@ -46,27 +40,14 @@ function add(at: Attachment<MacvlanConf>): Result {
   const { conf, ifName } = at;
   const mode = modeOf(conf);
   const mac = requestedMac(at);
-  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
+  const master = chosenMaster(at, (found) => requireMtuOf(found, conf.mtu));
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const link = at.apply(containerLink({
-    ifName,
-    type: { kind: "macvlan", settings: { mode, bcqueuelen: conf.bcqueuelen || undefined } },
-    // In passthru mode the link has its master's MAC.
-    mac: mode === "passthru" ? undefined : mac,
-    mtu: conf.mtu > 0 ? conf.mtu : undefined,
-    master,
-    birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
-    index: at.choose(freshIndex, () => undefined),
-  }));
+  const settings = { mode, bcqueuelen: conf.bcqueuelen || undefined };
+  // In passthru mode the link has its master's MAC.
+  const link = linkOn(master, at, { kind: "macvlan", settings }, mode === "passthru" ? undefined : mac);
   return configureContainerInterface(at, link.mac, ipam?.add(), ipam && announcing(ifName));
 }
 
 function modeOf({ mode }: MacvlanConf): string {
   return mode || "bridge";
-}
-
-function chooseMaster({ conf, host }: Attachment<MacvlanConf>) {
-  const master = findMaster(conf, host);
-  requireMtuOf(master, conf.mtu);
-  return { name: master.name, inContainer: conf.linkInContainer };
 }

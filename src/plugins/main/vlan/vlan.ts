@@ -6,15 +6,9 @@
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
-import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import {
-  configuredMaster,
-  findMaster,
-  requireHostFor,
-  requireMtuOf,
-} from "../../../resources/link/shared/master-link.ts";
-import { freshIndex } from "../../../resources/link/shared/usable.ts";
-import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
+import { requireHostFor, requireMtuOf } from "../../../resources/link/shared/master-link.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
@@ -32,17 +26,13 @@ export default definePlugin<VlanConf>({
 });
 
 function add(at: Attachment<VlanConf>): Result {
-  const { conf, ifName } = at;
-  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
+  const { conf } = at;
+  const master = chosenMaster(at, (found) => {
+    requireUp(found);
+    requireMtuOf(found, conf.mtu);
+  });
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
-  const link = at.apply(containerLink({
-    ifName,
-    type: { kind: "vlan", settings: { id: conf.vlanId } },
-    mtu: conf.mtu > 0 ? conf.mtu : undefined,
-    master,
-    birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
-    index: at.choose(freshIndex, () => undefined),
-  }));
+  const link = linkOn(master, at, { kind: "vlan", settings: { id: conf.vlanId } });
   return configureContainerInterface(at, link.mac, ipam?.add());
 }
 
@@ -58,13 +48,6 @@ function checkConf(conf: VlanConf): void {
       `"vlanId" is ${conf.vlanId}; the highest is 4094, as 4095 is reserved`,
     );
   }
-}
-
-function chooseMaster({ conf, host }: Attachment<VlanConf>) {
-  const master = findMaster(conf, host);
-  requireUp(master);
-  requireMtuOf(master, conf.mtu);
-  return { name: master.name, inContainer: conf.linkInContainer };
 }
 
 /** Unlike other kinds, a vlan cannot be brought up on a master that is down. */
