@@ -77,19 +77,12 @@ function isolationOf({ policy, bridge }: Pick<Ingress, "policy" | "bridge">, own
     comment,
     target: { jump: STAGE_2 },
   };
+  const within: IptablesRule = { ...from, ...into, comment, target: "DROP" };
+  const inFirstStage = { chain: STAGE_1, first: true, owner } as const;
   return [
     { chain: "FORWARD", rule: { comment: anyPolicy, target: { jump: STAGE_1 } }, first: true },
-    { chain: STAGE_1, rule: elsewhere, first: true, owner },
-    ...policy === "isolated"
-      ? [
-        {
-          chain: STAGE_1,
-          rule: { ...from, ...into, comment, target: "DROP" },
-          first: true,
-          owner,
-        } satisfies SharedRule,
-      ]
-      : [],
+    { ...inFirstStage, rule: elsewhere },
+    ...policy === "isolated" ? [{ ...inFirstStage, rule: within }] : [],
     { chain: STAGE_1, rule: { comment: anyPolicy, target: "RETURN" } },
     { chain: STAGE_2, rule: { ...into, comment: anyPolicy, target: "DROP" }, first: true, owner },
     { chain: STAGE_2, rule: { comment: anyPolicy, target: "RETURN" } },
