@@ -6,7 +6,7 @@
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { addLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
+import { addLink, getLink, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { vrf as vrfLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { formatMac } from "../../net/mac.ts";
 import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
@@ -73,15 +73,11 @@ function removeUnused({ name }: VrfSpec, host: Host, isRestated = false): void {
   const { route, inside, alone } = host.container!;
   alone(() => {
     const link = getLink(route, name);
-    if (link?.kind !== "vrf" || hasMembers(link, host)) return;
+    if (link?.kind !== "vrf") return;
+    if (listLinks(route, { master: link.index }).some(({ master }) => master === link.index)) return;
     if (!isRestated && link.mac !== formatMac(macOf(name))) return;
     removeLink(route, name, inside);
   });
-}
-
-function hasMembers({ index }: Link, host: Host): boolean {
-  for (const { master } of listLinks(host.container!.route, { master: index })) if (master === index) return true;
-  return false;
 }
 
 /** A locally administered address. */

@@ -51,9 +51,10 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
     }
   },
   apply(spec, host) {
-    const { route } = host.container!;
+    const { route, netnsFd } = host.container!;
+    const { name, index } = spec.device!, { ifName } = spec.owner;
     try {
-      lend(spec, host);
+      setLink(host.route, { index, name }, { netnsFd, newIndex: spec.index, ifName, alias: name });
     } catch (error) {
       // The kernel carries out a request step by step: the device may have moved without its new name.
       undoAfter(error, () => {
@@ -138,12 +139,6 @@ function findLent(links: readonly Link[], spec: LentLinkSpec, host: Host): Link 
 
 function notMoved({ name }: { name: string }, error: unknown): CniError {
   return new CniError(INTERNAL, `failed to move link "${name}": ${(error as Error).message}`, "", { cause: error });
-}
-
-function lend({ owner: { ifName }, device, index: newIndex }: LentLinkSpec, host: Host): void {
-  const { name, index } = device!;
-  const { netnsFd } = host.container!;
-  setLink(host.route, { index, name }, { netnsFd, newIndex, ifName, alias: name });
 }
 
 /** Runs `work` on a socket in the namespace of the ledger. Returns undefined when that namespace is gone. */

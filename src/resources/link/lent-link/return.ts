@@ -97,7 +97,8 @@ function settle(device: Device, isTaken: boolean, host: Host): void {
     : getLink(host.route, device.name);
   if (link === undefined) return;
   resetSettings(host.route, link, device);
-  resetFeatures(link, device);
+  const { features } = device;
+  if (features !== undefined) tryToReset(link, "offloads", () => askForFeatures(link.name, features));
 }
 
 /** Restores name and settings of a device that the kernel has returned. Returns false when it is not on the host. */
@@ -159,7 +160,7 @@ export function takeFromHiding(
   return someOtherNamespace(container, ({ socket, home, holder, isContainers }) => {
     const link = lentAmong(listLinks(socket), spec, socket, home);
     // Elsewhere an index and an alias say nothing.
-    if (link === undefined || !isExactly(link, device)) return false;
+    if (link === undefined || (device.hostLink === undefined && !isSameHardware(link, device))) return false;
     if (isContainers) return takeBack(spec, socket, host);
     throw new CniError(
       TRY_AGAIN_LATER,
@@ -167,10 +168,6 @@ export function takeFromHiding(
       "it is not known whether that is the container's; move the device to the host, or end what holds it",
     );
   });
-}
-
-function isExactly(link: Link, device: Device): boolean {
-  return device.hostLink === undefined ? isSameHardware(link, device) : true;
 }
 
 /** ADD made its name on the host its alias. The container may have changed that and its name, but not its hardware. */
@@ -218,11 +215,6 @@ function resetOthers(link: Link, wanted: DeviceSettings, set: (change: LinkChang
   }
   const isSame = Object.entries(wanted.limits).every(([key, value]) => limits[key as keyof PacketLimits] === value);
   if (!isSame) tryToReset(link, "packet sizes", set(wanted.limits));
-}
-
-function resetFeatures(link: Link, { features }: Device): void {
-  if (features === undefined) return;
-  tryToReset(link, "offloads", () => askForFeatures(link.name, features));
 }
 
 /** The host may have links of the names that the container has chosen, or get some: the device would be taken for them. */

@@ -1,6 +1,6 @@
 /** The files of aardvark-dns and their lock, which is held to change the files, and to start or signal the program. */
 import { EDQUOT, ENOSPC, isErrno } from "../../../ffi/errno.ts";
-import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../../ffi/files.ts";
+import { exists, listDirectory, removeFile, replaceFile } from "../../../ffi/files.ts";
 import { rename } from "../../../ffi/directory-entries.ts";
 import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../process/state-file.ts";
 import { within } from "../shared/failure.ts";
@@ -28,10 +28,6 @@ function parentOf(path: string): string {
 /** It is outside of the directory, because aardvark-dns reads every file in it. */
 function temporaryOf(directory: string): string {
   return `${parentOf(directory)}/aardvark.new`;
-}
-
-export function makeDirectory(directory: string): void {
-  within(`failed to create aardvark-dns directory ${directory}`, () => makeDirectories(directory));
 }
 
 /** Throws for a name that no file in the directory can have. */

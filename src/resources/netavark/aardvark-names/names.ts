@@ -1,5 +1,5 @@
 /** Adds and removes a container's names in aardvark-dns, and sets the DNS servers of a network. */
-import { exists } from "../../../ffi/files.ts";
+import { exists, makeDirectories } from "../../../ffi/files.ts";
 import { unlessUntrusted } from "../../../process/state-file.ts";
 import { log } from "../shared/log.ts";
 import { failureText, within } from "../shared/failure.ts";
@@ -7,7 +7,6 @@ import { reload, reloadOrStart, stop } from "./daemon.ts";
 import {
   filesOf,
   hasFiles,
-  makeDirectory,
   placeFile,
   readFile,
   refuseBadName,
@@ -29,7 +28,7 @@ export function addNames(spec: NamesSpec): boolean {
   if (networks.length === 0 || !canHaveNames(spec)) return false;
   return within("error while applying dns entries", () => {
     for (const { name } of networks) refuseBadName(name);
-    makeDirectory(directory);
+    within(`failed to create aardvark-dns directory ${directory}`, () => makeDirectories(directory));
     refuseLoop(spec);
     whileNamesLocked(directory, () => {
       const wasIdle = !hasFiles(directory);
