@@ -199,16 +199,12 @@ function usersInLedgers({ link, ...owner }: LocalhostAccessSpec, host: Host): Lo
   return others.filter((other) => other.link === link);
 }
 
-function isUsedByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
-  return usersInLedgers(spec, host).some(({ wasSet }) => !wasSet);
-}
-
 /** Whether somebody else has made the setting; for ADD. Our own is only made after the link's element. */
 export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
   if (readSysctl(setting(spec.link)) !== "1") return false;
   const socket = netfilterOf(host), key = linkNameOf(spec.link);
   const noted = socket && getElement(socket, links, key)?.comment;
-  return noted === undefined ? !isUsedByOthers(spec, host) : noted.startsWith(FOUND);
+  return noted === undefined ? usersInLedgers(spec, host).every(({ wasSet }) => wasSet) : noted.startsWith(FOUND);
 }
 
 /** Whether 127.0.0.0/8 reaches a port that is published on this address of the host; without one, it is published on all. */

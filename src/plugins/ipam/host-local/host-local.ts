@@ -62,9 +62,10 @@ export default definePlugin<HostLocalConf>({
   // The capability `ipRanges` is not known before ADD.
   judge: (conf, call) => void (call === undefined ? configuredSets(conf) : rangeSetsOf(conf)),
   missingCapability: (conf) => writtenSets(conf).length === 0 ? "ipRanges" : undefined,
-  add,
+  add: (at) => at.inAdd(() => take(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
-  del,
+  // Uses only the configured directory, because the ranges may have changed since ADD.
+  del: (at) => releaseAddresses(storeOf(at.conf), at, hintsOf(at)),
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
@@ -81,10 +82,6 @@ export default definePlugin<HostLocalConf>({
     return removeLeaseDirectory(storeOf(conf), retirement);
   },
 });
-
-function add(at: At): Result {
-  return at.inAdd(() => take(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion };
-}
 
 function take(at: At): Result {
   const { conf } = at, sets = rangeSetsOf(conf), requested = requestedAddresses(at);
@@ -157,11 +154,6 @@ function undo(store: Store, lease: StoredLease, taken: Allocated[]): void {
     const prefix = blockPrefix(range.subnet, address);
     unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
   }
-}
-
-/** Uses only the configured directory, because the ranges may have changed since ADD. */
-function del(at: At): void {
-  releaseAddresses(storeOf(at.conf), at, hintsOf(at));
 }
 
 function check(at: At): string[] {

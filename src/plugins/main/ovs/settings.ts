@@ -1,6 +1,7 @@
 /** What a configuration of ovs means: with the values of a file for what it leaves out, and with the arguments of the call. */
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, DECODING_FAILURE, errorText, INVALID_CONFIG, undefinedOnError } from "../../../cni/error.ts";
+import { isObject } from "../../../cni/json.ts";
 import type { JudgedCall } from "../../../contract/plugin.ts";
 import { readConfiguredFile } from "../../../ffi/files.ts";
 import { warn } from "../../../process/warn.ts";
@@ -55,19 +56,16 @@ export function withReadableFile(conf: OvsConf): OvsConf {
 function readSettings(path: string): OvsConf | undefined {
   try {
     const text = readConfiguredFile(path);
-    return text === undefined ? undefined : validateOvsConf({ ...objectIn(text), name: "file" });
+    if (text === undefined) return undefined;
+    const document: unknown = JSON.parse(text);
+    if (!isObject(document)) throw new Error("no object");
+    return validateOvsConf({ ...document, name: "file" });
   } catch (error) {
     const reason = `parse ovs config file ${path}: ${errorText(error)}`;
     throw new CniError(DECODING_FAILURE, reason, "it has to be a JSON object with keys of this plugin", {
       cause: error,
     });
   }
-}
-
-function objectIn(text: string): object {
-  const document: unknown = JSON.parse(text);
-  if (typeof document !== "object" || document === null || Array.isArray(document)) throw new Error("no object");
-  return document;
 }
 
 /** Where the database listens. Throws for an address that is none. */

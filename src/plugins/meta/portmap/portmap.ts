@@ -146,7 +146,8 @@ function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: Cn
     }
     const hostIp = hostIP === "" ? undefined : canonicalAddress(hostIP);
     let isNew = false;
-    for (const occupied of occupiedAddresses(hostIp)) {
+    // It occupies its own address, or those of both families.
+    for (const occupied of hostIp === undefined ? ["0.0.0.0", "::"] : [hostIp]) {
       const key = `${protocol} ${hostPort} ${occupied}`, before = taken.get(key);
       if (before !== undefined && before !== containerPort) {
         refusal ??= invalid(
@@ -161,11 +162,6 @@ function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: Cn
     mappings.push({ protocol, hostPort, containerPort, hostIp });
   }
   return { mappings, refusal };
-}
-
-/** The addresses that a mapping occupies: its own, or those of both families. */
-function occupiedAddresses(hostIp: string | undefined): string[] {
-  return hostIp === undefined ? ["0.0.0.0", "::"] : [hostIp];
 }
 
 function refusalOf(hostPort: number, containerPort: number, protocol: string, hostIp: string): string | undefined {

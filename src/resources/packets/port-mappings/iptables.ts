@@ -173,11 +173,6 @@ function portsOf({ mappings }: PortMappingsSpec, protocol: Protocol, conditions:
   return ports;
 }
 
-/** All rules for a container, in whatever chain. */
-function everyRule(spec: PortMappingsSpec, family: Family): IptablesRule[] {
-  return [...sharedOf(spec).map(({ rule }) => rule), ...rulesOf(spec, family), ...entriesOf(spec, family)];
-}
-
 function familiesOf(spec: PortMappingsSpec): Family[] {
   return FAMILIES.filter((family) => addressOf(spec, family) !== undefined);
 }
@@ -289,7 +284,8 @@ export const backend: Backend<PortMappingsSpec> = {
     });
   },
   obstacle(spec, host) {
-    const { setMarkChain } = spec, obstacle = obstacles().obstacleToIptables(host, everyRule(spec, 4));
+    const rules = [...sharedOf(spec).map(({ rule }) => rule), ...rulesOf(spec, 4), ...entriesOf(spec, 4)];
+    const { setMarkChain } = spec, obstacle = obstacles().obstacleToIptables(host, rules);
     if (obstacle !== undefined || !setMarkChain) return obstacle;
     const family = lacksChain(host, setMarkChain, FAMILIES);
     return family && missingChain(setMarkChain, family).message;
