@@ -4,7 +4,7 @@
  * Behaviour follows the reference plugin `plugins/main/dummy` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
  * in the container.
  */
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
 import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { freshIndex } from "../../../resources/link/shared/usable.ts";
@@ -12,7 +12,6 @@ import { configureContainerInterface } from "../../shared/container-interface.ts
 import { chosenMac } from "../../shared/requested-mac.ts";
 import { requireIpam } from "../../shared/ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { DummyConf } from "./dummy.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -12,7 +12,7 @@ import {
   PLUGIN_NOT_AVAILABLE,
   undefinedOnError,
 } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { wantedFeatures } from "../../../ffi/ethtool.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
@@ -27,7 +27,6 @@ import {
   missingHardware,
 } from "./device.ts";
 import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
 import { dnsOr } from "../../shared/ipam.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";

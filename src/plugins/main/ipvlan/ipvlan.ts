@@ -6,14 +6,13 @@
  * CNI_IFNAME in the container.
  */
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { ipvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -4,11 +4,10 @@
  * Behaviour follows the reference plugin `plugins/main/loopback` (CNI spec 1.1.0). CNI_IFNAME is ignored: the link is
  * always lo.
  */
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { loopbackUp } from "../../../resources/link/loopback-up.ts";
 import { validateLoopbackConf } from "./loopback.validate.gen.ts";
 import type { LoopbackConf } from "./loopback.schema.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 
 export default definePlugin<LoopbackConf>({

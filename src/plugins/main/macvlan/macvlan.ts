@@ -5,7 +5,7 @@
  * CNI_IFNAME in the container.
  */
 import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { requireHostFor, requireMtuOf } from "../../../resources/link/shared/master-link.ts";
@@ -13,7 +13,6 @@ import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -7,7 +7,7 @@
  * Forwarding is shared and stays enabled.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
@@ -18,7 +18,6 @@ import { dnsOr, requireIpam } from "../../shared/ipam.ts";
 import { chosenMac } from "../../shared/requested-mac.ts";
 import { chosenHostEnd, vethPair } from "../../shared/veth-pair.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
 import type { PtpConf } from "./ptp.schema.ts";
 import type { Resource } from "../../../contract/resource.ts";

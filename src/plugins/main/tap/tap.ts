@@ -6,13 +6,12 @@
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { tap } from "../../../resources/link/tap/tap.ts";
 import { freshIndex } from "../../../resources/link/shared/usable.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { validateTapConf } from "./tap.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TapConf } from "./tap.schema.ts";
 import { whyNoTaps } from "../../../ffi/tun.ts";

@@ -5,12 +5,11 @@
  * in the container.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { requireHostFor, requireMtuOf } from "../../../resources/link/shared/master-link.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { chosenMaster, linkOn } from "../../shared/link-on-master.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { VlanConf } from "./vlan.schema.ts";

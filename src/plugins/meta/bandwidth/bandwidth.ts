@@ -6,7 +6,7 @@
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { warn } from "../../../process/warn.ts";
 import { randomMac } from "../../../ffi/random.ts";
@@ -16,7 +16,6 @@ import { trafficLimit } from "../../../resources/traffic/traffic-limit/traffic-l
 import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
 import { hasLimits, type Limits, limitsOf } from "./limits.ts";
 import { datapathOf } from "../../shared/datapath.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Interface, Result } from "../../../cni/result.ts";

@@ -7,14 +7,13 @@
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { entriesIn, removeFile } from "../../../ffi/files.ts";
 import { readTrustedState } from "../../../process/state-file.ts";
 import { delegation } from "../../../resources/delegated/delegation.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { FlannelConf } from "./flannel.schema.ts";
 

@@ -7,7 +7,7 @@
  */
 import { AF_INET, AF_INET6, AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
 import { type ListedRule, listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
@@ -20,7 +20,6 @@ import { withdrawnRoutes } from "../../../resources/routing/withdrawn-routes.ts"
 import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
 import { addressesOn } from "../../shared/addresses-on.ts";
 import { validateSbrConf } from "./sbr.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { SbrConf } from "./sbr.schema.ts";

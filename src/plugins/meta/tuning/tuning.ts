@@ -7,7 +7,7 @@
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin, type JudgedCall } from "../../../contract/plugin.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../../net/mac.ts";
@@ -15,7 +15,6 @@ import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/
 import { requireUsableMac } from "../../../resources/link/shared/usable.ts";
 import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/kernel/sysctls.ts";
 import { validateTuningConf } from "./tuning.validate.gen.ts";
-import type { Attachment, JudgedCall } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TuningConf } from "./tuning.schema.ts";

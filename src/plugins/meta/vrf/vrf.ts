@@ -8,7 +8,7 @@ import { AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { checkIfName } from "../../../cni/invocation.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
 import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
@@ -16,7 +16,6 @@ import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/routing
 import { vrf } from "../../../resources/routing/vrf.ts";
 import { addressesAndRoutesOf, vrfMember } from "../../../resources/routing/vrf-member.ts";
 import { validateVrfConf } from "./vrf.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
 import type { Container } from "../../../contract/host.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { VrfConf } from "./vrf.schema.ts";

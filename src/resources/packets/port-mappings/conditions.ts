@@ -1,5 +1,5 @@
 /** The conditions of mappings, as each backend writes them. */
-import type { IptablesRule } from "../../../interop/iptables/rule.ts";
+import type { IptablesRule, LinkMatch } from "../../../interop/iptables/rule.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import {
   from,
@@ -13,7 +13,6 @@ import {
 import { differs, equals, hostOrder, masked } from "../../../ffi/netlink/nftables/compare.ts";
 import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import { parsePrefix } from "../../../net/address.ts";
-import type { LinkMatch } from "../../../interop/iptables/rule.ts";
 import type { Conditions, PrefixCondition } from "./spec.ts";
 
 const LINK_NAME_BYTES = 16;
