@@ -228,5 +228,5 @@ export const guard = {
     const differences = verifyPlaces(spec, socket, places);
     return differences.length > 0 && obstacle(spec, host, places) !== undefined ? [] : differences;
   },
-  ...owned.removal((spec: FirewallSpec) => [memberPlace(spec)], () => [members.set]),
+  remove: owned.removal((spec: FirewallSpec) => [memberPlace(spec)], () => [members.set]).remove,
 };
