@@ -235,7 +235,11 @@ export const rooms: readonly Room[] = [
     mayImport: ["net", "bun:ffi"],
   },
   { name: "cni", what: "the protocol as data: versions, configurations, results, errors", mayImport: ["net"] },
-  { name: "net", what: "addresses, prefixes, MAC addresses", mayImport: [] },
+  {
+    name: "net",
+    what: "addresses, prefixes, MAC addresses; rules of nf_tables as data, and what they do with a packet",
+    mayImport: [],
+  },
 ];
 
 /** Within ffi/netlink the encoding does not depend on the messages. */

@@ -74,6 +74,7 @@ const inShares: readonly Part[] = [
   { file: "test/frontends/podman/clean-up.test.ts", named: "^teardown with" },
   { file: "test/kernel/bridge-removal.test.ts", named: "^DEL leaves nothing \\((iptables|nftables)\\)" },
   { file: "test/kernel/state-files.test.ts", named: "^/" },
+  { file: "test/net/netfilter/kernel-agrees.test.ts" },
   // One engine, runtime and backend in the short run, the others here.
   { file: "test/real-engines/buildah.test.ts" },
   { file: "test/real-engines/go-cni.test.ts" },

@@ -8,7 +8,7 @@ import { dataAttrs, type Expression, expression, type FoundExpression, registerA
  *
  *     jump CNI-…    [ immediate reg 0 jump -> CNI-… ]
  */
-const immediateAttrs = attrTable("NFTA_IMMEDIATE", {
+export const immediateAttrs = attrTable("NFTA_IMMEDIATE", {
   into: u32be(nft.NFTA_IMMEDIATE_DREG),
   data: nest(nft.NFTA_IMMEDIATE_DATA, dataAttrs),
 });
@@ -56,15 +56,16 @@ export function puts({ name, data }: FoundExpression, value: Uint8Array): boolea
  *     snat ip to 100.1.100.1      [ immediate reg 1 0x01640164 ]
  *                                 [ nat snat ip addr_min reg 1 ]
  */
-const nat = expression(
-  "nat",
-  attrTable("NFTA_NAT", {
-    type: u32be(nft.NFTA_NAT_TYPE),
-    family: u32be(nft.NFTA_NAT_FAMILY),
-    address: u32be(nft.NFTA_NAT_REG_ADDR_MIN),
-    port: u32be(nft.NFTA_NAT_REG_PROTO_MIN),
-  }),
-);
+export const natAttrs = attrTable("NFTA_NAT", {
+  type: u32be(nft.NFTA_NAT_TYPE),
+  family: u32be(nft.NFTA_NAT_FAMILY),
+  address: u32be(nft.NFTA_NAT_REG_ADDR_MIN),
+  lastAddress: u32be(nft.NFTA_NAT_REG_ADDR_MAX),
+  port: u32be(nft.NFTA_NAT_REG_PROTO_MIN),
+  lastPort: u32be(nft.NFTA_NAT_REG_PROTO_MAX),
+});
+
+const nat = expression("nat", natAttrs);
 
 export function destinationNat(addressLength: number, { withPort }: { withPort: boolean }): Expression {
   return nat({

@@ -96,7 +96,7 @@ function messageBytes({ writer, starts }: { writer: Writer; starts: number[] }, 
 }
 
 /** The generation of the rule set, which every transaction in the namespace increments. */
-function currentGeneration(socket: NetlinkSocket): number | undefined {
+export function currentGeneration(socket: NetlinkSocket): number | undefined {
   const question = {
     what: "get ruleset generation",
     type: nft.NFT_MSG_GETGEN,

@@ -12,7 +12,7 @@ import { plainText } from "./message.ts";
  *
  *     == 10.88.0.5    [ cmp eq reg 1 0x0500580a ]
  */
-const cmpAttrs = attrTable("NFTA_CMP", {
+export const cmpAttrs = attrTable("NFTA_CMP", {
   register: u32be(nft.NFTA_CMP_SREG),
   operation: u32be(nft.NFTA_CMP_OP),
   data: nest(nft.NFTA_CMP_DATA, dataAttrs),
@@ -41,15 +41,14 @@ export function between(first: Uint8Array, last: Uint8Array): Expression[] {
  *
  *     != 127.0.0.2-127.255.255.255    [ range neq reg 1 0x0200007f 0xffffff7f ]
  */
-const range = expression(
-  "range",
-  attrTable("NFTA_RANGE", {
-    register: u32be(nft.NFTA_RANGE_SREG),
-    operation: u32be(nft.NFTA_RANGE_OP),
-    first: nest(nft.NFTA_RANGE_FROM_DATA, dataAttrs),
-    last: nest(nft.NFTA_RANGE_TO_DATA, dataAttrs),
-  }),
-);
+export const rangeAttrs = attrTable("NFTA_RANGE", {
+  register: u32be(nft.NFTA_RANGE_SREG),
+  operation: u32be(nft.NFTA_RANGE_OP),
+  first: nest(nft.NFTA_RANGE_FROM_DATA, dataAttrs),
+  last: nest(nft.NFTA_RANGE_TO_DATA, dataAttrs),
+});
+
+const range = expression("range", rangeAttrs);
 
 /** Both ends belong to the range. */
 export function outside(first: Uint8Array, last: Uint8Array): Expression {
@@ -76,16 +75,16 @@ export function compares({ name, data }: FoundExpression, value: Uint8Array): bo
  *     & 240.0.0.0     [ bitwise reg 1 = ( reg 1 & 0x000000f0 ) ^ 0x00000000 ]
  *     | 0x00002000    [ bitwise reg 1 = ( reg 1 & 0xffffdfff ) ^ 0x00002000 ]
  */
-const bitwise = expression(
-  "bitwise",
-  attrTable("NFTA_BITWISE", {
-    from: u32be(nft.NFTA_BITWISE_SREG),
-    into: u32be(nft.NFTA_BITWISE_DREG),
-    length: u32be(nft.NFTA_BITWISE_LEN),
-    mask: nest(nft.NFTA_BITWISE_MASK, dataAttrs),
-    xor: nest(nft.NFTA_BITWISE_XOR, dataAttrs),
-  }),
-);
+export const bitwiseAttrs = attrTable("NFTA_BITWISE", {
+  from: u32be(nft.NFTA_BITWISE_SREG),
+  into: u32be(nft.NFTA_BITWISE_DREG),
+  length: u32be(nft.NFTA_BITWISE_LEN),
+  mask: nest(nft.NFTA_BITWISE_MASK, dataAttrs),
+  xor: nest(nft.NFTA_BITWISE_XOR, dataAttrs),
+  operation: u32be(nft.NFTA_BITWISE_OP),
+});
+
+const bitwise = expression("bitwise", bitwiseAttrs);
 
 export function masked(mask: Uint8Array): Expression {
   return bitwise({
@@ -122,7 +121,7 @@ export function hostOrder(value: number): Uint8Array {
  *     … map @ports     [ lookup reg 1 set ports dreg 1 ]
  *     … { tcp, udp }   [ lookup reg 1 set __set%d ]    a set without a name, which belongs to the rule
  */
-const lookupAttrs = attrTable("NFTA_LOOKUP", {
+export const lookupAttrs = attrTable("NFTA_LOOKUP", {
   register: u32be(nft.NFTA_LOOKUP_SREG),
   into: u32be(nft.NFTA_LOOKUP_DREG),
   set: text(nft.NFTA_LOOKUP_SET),
@@ -165,7 +164,8 @@ export function looksInto(rule: readonly FoundExpression[]): string | undefined 
  *
  *     counter name … map @guarded    [ objref sreg 1 set guarded ]
  */
-const objrefAttrs = attrTable("NFTA_OBJREF", {
+export const objrefAttrs = attrTable("NFTA_OBJREF", {
+  type: u32be(nft.NFTA_OBJREF_IMM_TYPE),
   register: u32be(nft.NFTA_OBJREF_SET_SREG),
   map: custom(nft.NFTA_OBJREF_SET_NAME, plainText),
 });

@@ -10,7 +10,7 @@ import { type Expression, expression, type FoundExpression } from "./expression.
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { EINVAL, ENOENT, EPROTONOSUPPORT } from "../../errno.ts";
 
-const matchAttrs = attrTable("NFTA_MATCH", {
+export const matchAttrs = attrTable("NFTA_MATCH", {
   name: text(nft.NFTA_MATCH_NAME),
   revision: u32be(nft.NFTA_MATCH_REV),
   info: binary(nft.NFTA_MATCH_INFO),
@@ -101,14 +101,13 @@ function infoOf(wanted: string, rule: readonly FoundExpression[]): Uint8Array | 
   return undefined;
 }
 
-const target = expression(
-  "target",
-  attrTable("NFTA_TARGET", {
-    name: text(nft.NFTA_TARGET_NAME),
-    revision: u32be(nft.NFTA_TARGET_REV),
-    info: binary(nft.NFTA_TARGET_INFO),
-  }),
-);
+export const targetAttrs = attrTable("NFTA_TARGET", {
+  name: text(nft.NFTA_TARGET_NAME),
+  revision: u32be(nft.NFTA_TARGET_REV),
+  info: binary(nft.NFTA_TARGET_INFO),
+});
+
+const target = expression("target", targetAttrs);
 
 /**
  * For IPv4 struct nf_nat_ipv4_multi_range_compat with one range and no flags; for IPv6 struct nf_nat_range of zeros. Both

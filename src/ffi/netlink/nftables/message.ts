@@ -80,11 +80,11 @@ export function get<R extends Rows>(
 export function dump(
   socket: NetlinkSocket,
   message: NftMessage,
-  visit: (payload: Uint8Array) => void,
+  visit: (payload: Uint8Array, family: number) => void,
   restart: () => void,
 ) {
   try {
-    socket.dump(request(message), ({ payload }) => visit(payload.subarray(HEADER_BYTES)), restart);
+    socket.dump(request(message), ({ payload }) => visit(payload.subarray(HEADER_BYTES), payload[0]!), restart);
   } catch (error) {
     if (!isAbsent(error)) throw error;
   }

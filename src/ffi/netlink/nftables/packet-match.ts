@@ -2,7 +2,7 @@
  * What a rule loads of a packet and its connection, and the matches that both nft(8) and iptables-nft write of it
  * (linux/netfilter/nf_tables.h).
  */
-import { attrTable, u32be } from "../attrs.ts";
+import { attrTable, u32be, u8 } from "../attrs.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { type Expression, expression, type FoundExpression, registerAt } from "./expression.ts";
 import { differs, equals, hostOrder, masked } from "./compare.ts";
@@ -13,11 +13,12 @@ import { networkOf, type Prefix } from "../../../net/address.ts";
  *
  *     ip saddr    [ payload load 4b @ network header + 12 => reg 1 ]
  */
-const payloadAttrs = attrTable("NFTA_PAYLOAD", {
+export const payloadAttrs = attrTable("NFTA_PAYLOAD", {
   into: u32be(nft.NFTA_PAYLOAD_DREG),
   base: u32be(nft.NFTA_PAYLOAD_BASE),
   offset: u32be(nft.NFTA_PAYLOAD_OFFSET),
   length: u32be(nft.NFTA_PAYLOAD_LEN),
+  from: u32be(nft.NFTA_PAYLOAD_SREG),
 });
 
 export const payload = expression("payload", payloadAttrs);
@@ -88,14 +89,13 @@ export function portBytes(port: number): Uint8Array {
  *     meta mark       [ meta load mark => reg 1 ]
  *     meta l4proto    [ meta load l4proto => reg 1 ]
  */
-const meta = expression(
-  "meta",
-  attrTable("NFTA_META", {
-    key: u32be(nft.NFTA_META_KEY),
-    into: u32be(nft.NFTA_META_DREG),
-    from: u32be(nft.NFTA_META_SREG),
-  }),
-);
+export const metaAttrs = attrTable("NFTA_META", {
+  key: u32be(nft.NFTA_META_KEY),
+  into: u32be(nft.NFTA_META_DREG),
+  from: u32be(nft.NFTA_META_SREG),
+});
+
+const meta = expression("meta", metaAttrs);
 
 export const protocolFamily = meta({ key: nft.NFT_META_NFPROTO, into: nft.NFT_REG_1 });
 export const inputLink = meta({ key: nft.NFT_META_IIFNAME, into: nft.NFT_REG_1 });
@@ -129,10 +129,14 @@ export const transportProtocol = transportProtocolInto(nft.NFT_REG_1);
  *                                     [ bitwise reg 1 = ( reg 1 & 0x00000006 ) ^ 0x00000000 ]
  *                                     [ cmp neq reg 1 0x00000000 ]
  */
-const ct = expression(
-  "ct",
-  attrTable("NFTA_CT", { key: u32be(nft.NFTA_CT_KEY), into: u32be(nft.NFTA_CT_DREG), from: u32be(nft.NFTA_CT_SREG) }),
-);
+export const ctAttrs = attrTable("NFTA_CT", {
+  key: u32be(nft.NFTA_CT_KEY),
+  into: u32be(nft.NFTA_CT_DREG),
+  direction: u8(nft.NFTA_CT_DIRECTION),
+  from: u32be(nft.NFTA_CT_SREG),
+});
+
+const ct = expression("ct", ctAttrs);
 
 /** Bits of enum ip_conntrack_info. */
 const INVALID = 1, ESTABLISHED_OR_RELATED = 6;
@@ -165,14 +169,13 @@ export const destinationChanged: readonly Expression[] = [
  *
  *     fib daddr type    [ fib daddr type => reg 1 ]
  */
-const fib = expression(
-  "fib",
-  attrTable("NFTA_FIB", {
-    into: u32be(nft.NFTA_FIB_DREG),
-    result: u32be(nft.NFTA_FIB_RESULT),
-    flags: u32be(nft.NFTA_FIB_FLAGS),
-  }),
-);
+export const fibAttrs = attrTable("NFTA_FIB", {
+  into: u32be(nft.NFTA_FIB_DREG),
+  result: u32be(nft.NFTA_FIB_RESULT),
+  flags: u32be(nft.NFTA_FIB_FLAGS),
+});
+
+const fib = expression("fib", fibAttrs);
 
 /** linux/rtnetlink.h, enum rtn_type; in host byte order. */
 const RTN_UNICAST = new Uint8Array([1, 0, 0, 0]), RTN_LOCAL = new Uint8Array([2, 0, 0, 0]);

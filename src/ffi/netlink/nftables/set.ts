@@ -2,7 +2,7 @@
  * Sets, maps, and their elements: `nft add set`, `nft add element` (linux/netfilter/nf_tables.h, enum nft_set_attributes,
  * nft_set_elem_attributes).
  */
-import { attrTable, binary, nest, nestedList, text, u32be } from "../attrs.ts";
+import { attrTable, binary, nest, nestedList, text, u32be, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import * as nft from "../uapi/nf-tables.ts";
@@ -65,7 +65,7 @@ const descriptionAttrs = attrTable("NFTA_SET_DESC", {
   parts: nestedList(nft.NFTA_SET_DESC_CONCAT, nft.NFTA_LIST_ELEM, partAttrs),
 });
 
-const setAttrs = attrTable("NFTA_SET", {
+export const setAttrs = attrTable("NFTA_SET", {
   table: text(nft.NFTA_SET_TABLE),
   name: text(nft.NFTA_SET_NAME),
   flags: u32be(nft.NFTA_SET_FLAGS),
@@ -81,13 +81,15 @@ const setAttrs = attrTable("NFTA_SET", {
 
 const elementAttrs = attrTable("NFTA_SET_ELEM", {
   key: nest(nft.NFTA_SET_ELEM_KEY, dataAttrs),
+  flags: u32be(nft.NFTA_SET_ELEM_FLAGS),
+  expiresMs: u64be(nft.NFTA_SET_ELEM_EXPIRATION),
   keyEnd: nest(nft.NFTA_SET_ELEM_KEY_END, dataAttrs),
   data: nest(nft.NFTA_SET_ELEM_DATA, dataAttrs),
   userdata: binary(nft.NFTA_SET_ELEM_USERDATA),
   object: text(nft.NFTA_SET_ELEM_OBJREF),
 });
 
-const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
+export const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
   table: text(nft.NFTA_SET_ELEM_LIST_TABLE),
   set: text(nft.NFTA_SET_ELEM_LIST_SET),
   setId: u32be(nft.NFTA_SET_ELEM_LIST_SET_ID),

@@ -33,7 +33,11 @@ export const NF_INET_POST_ROUTING = 4;
 export const NF_DROP = 0;
 export const NF_ACCEPT = 1;
 
+export const NF_QUEUE = 3;
+
 // enum nft_verdicts
+export const NFT_CONTINUE = 0xffffffff;
+export const NFT_GOTO = 0xfffffffc;
 export const NFT_JUMP = 0xfffffffd;
 export const NFT_RETURN = 0xfffffffb;
 
@@ -75,6 +79,8 @@ export const NFTA_CHAIN_TYPE = 7;
 export const NFTA_HOOK_HOOKNUM = 1;
 export const NFTA_HOOK_PRIORITY = 2;
 export const NFTA_HOOK_DEV = 3;
+export const NFTA_HOOK_DEVS = 4;
+export const NFTA_DEVICE_NAME = 1;
 
 // enum nft_rule_attributes, nft_rule_compat_attributes
 export const NFTA_RULE_TABLE = 1;
@@ -109,8 +115,11 @@ export const NFT_SET_ANONYMOUS = 0x1;
 export const NFT_SET_CONSTANT = 0x2;
 export const NFT_SET_INTERVAL = 0x4;
 export const NFT_SET_MAP = 0x8;
+export const NFT_SET_TIMEOUT = 0x10;
+export const NFT_SET_EVAL = 0x20;
 export const NFT_SET_OBJECT = 0x40;
 export const NFT_SET_CONCAT = 0x80;
+export const NFT_SET_ELEM_INTERVAL_END = 0x1;
 
 // enum nft_set_elem_list_attributes, nft_set_elem_attributes
 export const NFTA_SET_ELEM_LIST_TABLE = 1;
@@ -119,6 +128,8 @@ export const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
 export const NFTA_SET_ELEM_LIST_SET_ID = 4;
 export const NFTA_SET_ELEM_KEY = 1;
 export const NFTA_SET_ELEM_DATA = 2;
+export const NFTA_SET_ELEM_FLAGS = 3;
+export const NFTA_SET_ELEM_EXPIRATION = 5;
 export const NFTA_SET_ELEM_USERDATA = 6;
 export const NFTA_SET_ELEM_OBJREF = 9;
 export const NFTA_SET_ELEM_KEY_END = 10;
@@ -152,6 +163,7 @@ export const NFTA_PAYLOAD_DREG = 1;
 export const NFTA_PAYLOAD_BASE = 2;
 export const NFTA_PAYLOAD_OFFSET = 3;
 export const NFTA_PAYLOAD_LEN = 4;
+export const NFTA_PAYLOAD_SREG = 5;
 export const NFT_PAYLOAD_LL_HEADER = 0;
 export const NFT_PAYLOAD_NETWORK_HEADER = 1;
 export const NFT_PAYLOAD_TRANSPORT_HEADER = 2;
@@ -160,7 +172,9 @@ export const NFTA_CMP_OP = 2;
 export const NFTA_CMP_DATA = 3;
 export const NFT_CMP_EQ = 0;
 export const NFT_CMP_NEQ = 1;
+export const NFT_CMP_LT = 2;
 export const NFT_CMP_LTE = 3;
+export const NFT_CMP_GT = 4;
 export const NFT_CMP_GTE = 5;
 
 export const NFTA_RANGE_SREG = 1;
@@ -173,6 +187,7 @@ export const NFTA_BITWISE_DREG = 2;
 export const NFTA_BITWISE_LEN = 3;
 export const NFTA_BITWISE_MASK = 4;
 export const NFTA_BITWISE_XOR = 5;
+export const NFTA_BITWISE_OP = 6;
 export const NFTA_META_DREG = 1;
 export const NFTA_META_KEY = 2;
 export const NFTA_META_SREG = 3;
@@ -187,6 +202,7 @@ export const NFT_META_SDIF = 33;
 export const NFT_META_SDIFNAME = 34;
 export const NFTA_CT_DREG = 1;
 export const NFTA_CT_KEY = 2;
+export const NFTA_CT_DIRECTION = 3;
 export const NFTA_CT_SREG = 4;
 export const NFT_CT_STATE = 0;
 export const NFT_CT_STATUS = 2;
@@ -196,6 +212,7 @@ export const NFTA_FIB_RESULT = 2;
 export const NFTA_FIB_FLAGS = 3;
 export const NFT_FIB_RESULT_OIFNAME = 2;
 export const NFT_FIB_RESULT_ADDRTYPE = 3;
+export const NFTA_FIB_F_SADDR = 1;
 export const NFTA_FIB_F_DADDR = 2;
 export const NFTA_IMMEDIATE_DREG = 1;
 export const NFTA_IMMEDIATE_DATA = 2;
@@ -208,13 +225,27 @@ export const NFT_LOOKUP_F_INV = 1;
 export const NFTA_NAT_TYPE = 1;
 export const NFTA_NAT_FAMILY = 2;
 export const NFTA_NAT_REG_ADDR_MIN = 3;
+export const NFTA_NAT_REG_ADDR_MAX = 4;
 export const NFTA_NAT_REG_PROTO_MIN = 5;
+export const NFTA_NAT_REG_PROTO_MAX = 6;
 export const NFT_NAT_SNAT = 0;
 export const NFT_NAT_DNAT = 1;
+export const NFTA_OBJREF_IMM_TYPE = 1;
 export const NFTA_OBJREF_SET_SREG = 3;
 export const NFTA_OBJREF_SET_NAME = 4;
 export const NFTA_COUNTER_BYTES = 1;
 export const NFTA_COUNTER_PACKETS = 2;
+
+// expressions that are only read: nft_byteorder, nft_redir, nft_numgen, nft_hash, and where others load what they find
+export const NFTA_BYTEORDER_SREG = 1;
+export const NFTA_BYTEORDER_DREG = 2;
+export const NFTA_BYTEORDER_LEN = 4;
+export const NFTA_BYTEORDER_SIZE = 5;
+export const NFTA_REDIR_REG_PROTO_MIN = 1;
+export const NFTA_HASH_DREG = 2;
+export const NFTA_SOCKET_DREG = 2;
+/** The number in NFTA_NG, NFTA_RT, NFTA_OSF, NFTA_XFRM and NFTA_EXTHDR. */
+export const NFTA_FIRST_DREG = 1;
 
 // linux/netfilter/nf_tables_compat.h: matches and targets of xtables inside a rule
 export const NFTA_MATCH_NAME = 1;

@@ -1,0 +1,73 @@
+/** What operations load of a packet, and the packet that they make of it. */
+import { isKnown, known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
+import { addressOfEnd, indexOfLink, linkName, type PacketFacts, translated } from "./packet.ts";
+import type { Operation, PayloadBase } from "./ruleset.ts";
+
+interface PlaceInPacket {
+  base: PayloadBase;
+  offset: number;
+  length: number;
+}
+
+export function payloadOf(packet: PacketFacts, { base, offset, length }: PlaceInPacket): KnownBytes {
+  return base === "inner" ? unknown(length) : slice(packet[base], offset, length);
+}
+
+/** Behind its end a packet has no bytes, and the rule does not match. A packet of this host has no frame yet. */
+export function hasBytes(packet: PacketFacts, { base, offset, length }: PlaceInPacket): boolean {
+  return base !== "inner" && offset + length <= packet[base].value.length &&
+    (base !== "link" || packet.input !== undefined);
+}
+
+export function withPayload(packet: PacketFacts, place: PlaceInPacket, bytes: KnownBytes): PacketFacts {
+  const { base, offset } = place;
+  if (base === "inner" || offset + place.length > packet[base].value.length) return packet;
+  return { ...packet, [base]: withBytes(packet[base], offset, bytes) };
+}
+
+const ETHERTYPES = { 4: Uint8Array.of(0x08, 0x00), 6: Uint8Array.of(0x86, 0xdd) } as const;
+const NFPROTO = { 4: 2, 6: 10 } as const;
+
+export function metaOf(packet: PacketFacts, key: string): KnownBytes {
+  switch (key) {
+    case "mark":
+      return packet.mark;
+    case "nfproto":
+      return known(Uint8Array.of(NFPROTO[packet.family]));
+    case "l4proto":
+      return known(Uint8Array.of(packet.protocol));
+    case "protocol":
+      return known(ETHERTYPES[packet.family]);
+    case "iif":
+      return indexOfLink(packet.input);
+    case "oif":
+      return indexOfLink(packet.output);
+    case "iifname":
+      return linkName(packet.input);
+    case "oifname":
+      return linkName(packet.output);
+    default:
+      return unknown(16);
+  }
+}
+
+export function fibOf(packet: PacketFacts, { asks, of, narrowed }: Extract<Operation, { does: "fib" }>): KnownBytes {
+  if (asks !== "type" || narrowed) return unknown(asks === "oifname" ? 16 : 4);
+  const address = addressOfEnd(packet, of === "saddr" ? "source" : "destination");
+  const type = isKnown(address) ? packet.typeOf(address.value) : undefined;
+  return type === undefined ? unknown(4) : knownNumber(type);
+}
+
+/** An address of the link by which it leaves. */
+export function masqueraded(packet: PacketFacts): PacketFacts {
+  return translated(packet, "source", { address: someAddress(packet), port: unknown(2) });
+}
+
+/** An address of this host. */
+export function redirected(packet: PacketFacts, port: KnownBytes | undefined): PacketFacts {
+  return translated(packet, "destination", { address: someAddress(packet), port });
+}
+
+function someAddress({ family }: PacketFacts): KnownBytes {
+  return unknown(family === 4 ? 4 : 16);
+}

@@ -1,0 +1,144 @@
+/** A packet of which not everything is known, as rules see it. */
+import { known, type KnownBytes, knownNumber, unknown } from "./known-bytes.ts";
+
+export type ConnectionState = "new" | "established" | "related" | "invalid" | "untracked";
+
+/** A link as rules see it: there is one, and it may be any. */
+export type PacketLink = { name: string; index: number } | "any";
+
+export interface PacketFacts {
+  readonly family: 4 | 6;
+  readonly link: KnownBytes;
+  readonly network: KnownBytes;
+  readonly transport: KnownBytes;
+  readonly protocol: number;
+  /** Undefined where there is none, as in the hook output. */
+  readonly input?: PacketLink;
+  readonly output?: PacketLink;
+  readonly mark: KnownBytes;
+  /** Undefined when it is unknown. */
+  readonly state?: ConnectionState;
+  /** Bits of enum ip_conntrack_status. */
+  readonly status: KnownBytes;
+  readonly connectionMark: KnownBytes;
+  /** What the host's routes say of an address: a number of enum rtn_type; undefined when that is unknown. */
+  typeOf(address: Uint8Array): number | undefined;
+}
+
+export interface Flow {
+  family: 4 | 6;
+  source: KnownBytes;
+  destination: KnownBytes;
+  protocol: number;
+  /** With ICMP, type and code. */
+  sourcePort?: number;
+  destinationPort?: number;
+}
+
+const TCP = 6, UDP = 17, ICMP = 1, ICMPV6 = 58, SCTP = 132;
+/** Their headers begin with the ports of source and destination. */
+const WITH_PORTS = [TCP, UDP, SCTP, 33, 136];
+const IPS_SRC_NAT = 1 << 4, IPS_DST_NAT = 1 << 5;
+
+export const SOURCE_AT = { 4: 12, 6: 8 } as const, DESTINATION_AT = { 4: 16, 6: 24 } as const;
+
+/** The first packet of a connection. What else a program can choose in its headers is unknown. */
+export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFacts {
+  return {
+    family: flow.family,
+    link: unknown(14),
+    network: networkHeader(flow),
+    transport: transportHeader(flow),
+    protocol: flow.protocol,
+    mark: knownNumber(0),
+    state: "new",
+    status: natStatus(0),
+    connectionMark: knownNumber(0),
+    typeOf,
+  };
+}
+
+/** The other bits say how far conntrack is with the packet. */
+function natStatus(bits: number): KnownBytes {
+  const KNOWN = IPS_SRC_NAT | IPS_DST_NAT;
+  return { value: Uint8Array.of(bits & KNOWN, 0, 0, 0), mask: Uint8Array.of(KNOWN, 0, 0, 0) };
+}
+
+function networkHeader({ family, source, destination, protocol }: Flow): KnownBytes {
+  const header = unknown(family === 4 ? 20 : 40);
+  put(header, 0, Uint8Array.of(family === 4 ? 0x45 : 0x60), family === 4 ? 0xff : 0xf0);
+  // Not a fragment: neither more of them, nor an offset.
+  if (family === 4) put(header, 6, Uint8Array.of(0, 0), 0x3f, 0xff);
+  put(header, family === 4 ? 9 : 6, Uint8Array.of(protocol), 0xff);
+  over(header, SOURCE_AT[family], source);
+  over(header, DESTINATION_AT[family], destination);
+  return header;
+}
+
+function transportHeader({ protocol, sourcePort, destinationPort }: Flow): KnownBytes {
+  const header = unknown(protocol === TCP ? 20 : 8);
+  if (WITH_PORTS.includes(protocol)) {
+    if (sourcePort !== undefined) put(header, 0, portBytes(sourcePort));
+    if (destinationPort !== undefined) put(header, 2, portBytes(destinationPort));
+  }
+  // SYN, without FIN, RST and ACK.
+  if (protocol === TCP) put(header, 13, Uint8Array.of(0x02), 0x17);
+  if (protocol === ICMP) put(header, 0, Uint8Array.of(8, 0));
+  if (protocol === ICMPV6) put(header, 0, Uint8Array.of(128, 0));
+  return header;
+}
+
+function put(header: KnownBytes, at: number, bytes: Uint8Array, ...masks: number[]): void {
+  header.value.set(bytes, at);
+  bytes.forEach((_, index) => header.mask[at + index] = masks[index] ?? masks[0] ?? 0xff);
+}
+
+function portBytes(port: number): Uint8Array {
+  return Uint8Array.of(port >> 8, port & 0xff);
+}
+
+export function carriesPorts({ protocol }: PacketFacts): boolean {
+  return WITH_PORTS.includes(protocol);
+}
+
+export function addressOfEnd(packet: PacketFacts, end: "source" | "destination"): KnownBytes {
+  const at = (end === "source" ? SOURCE_AT : DESTINATION_AT)[packet.family], length = packet.family === 4 ? 4 : 16;
+  return {
+    value: packet.network.value.slice(at, at + length),
+    mask: packet.network.mask.slice(at, at + length),
+  };
+}
+
+/** Address and port of one end as NAT makes them; what it does not say stays. */
+export function translated(
+  packet: PacketFacts,
+  end: "source" | "destination",
+  { address, port }: { address?: KnownBytes; port?: KnownBytes },
+): PacketFacts {
+  const at = (end === "source" ? SOURCE_AT : DESTINATION_AT)[packet.family];
+  const bit = end === "source" ? IPS_SRC_NAT : IPS_DST_NAT;
+  const network = copy(packet.network), transport = copy(packet.transport);
+  if (address !== undefined) over(network, at, address);
+  if (port !== undefined && carriesPorts(packet)) over(transport, end === "source" ? 0 : 2, port);
+  return { ...packet, network, transport, status: natStatus(packet.status.value[0]! | bit) };
+}
+
+function copy({ value, mask }: KnownBytes): KnownBytes {
+  return { value: value.slice(), mask: mask.slice() };
+}
+
+function over(header: KnownBytes, at: number, bytes: KnownBytes): void {
+  header.value.set(bytes.value, at);
+  header.mask.set(bytes.mask, at);
+}
+
+export function indexOfLink(link: PacketLink | undefined): KnownBytes {
+  return link === "any" ? unknown(4) : knownNumber(link?.index ?? 0);
+}
+
+export function linkName(link: PacketLink | undefined): KnownBytes {
+  if (link === "any") return unknown(16);
+  const name = new Uint8Array(16);
+  name.set(new TextEncoder().encode(link?.name ?? ""));
+  return known(name);
+}

@@ -1,0 +1,223 @@
+/** One operation of a rule (linux/netfilter/nf_tables.h): what becomes of the packet and of the registers. */
+import {
+  both,
+  type Certainty,
+  isAtLeast,
+  isAtMost,
+  isEqual,
+  known,
+  type KnownBytes,
+  not,
+  slice,
+  unknown,
+  withBytes,
+  withMask,
+} from "./known-bytes.ts";
+import { fibOf, hasBytes, masqueraded, metaOf, payloadOf, redirected, withPayload } from "./loads.ts";
+import { lookUp } from "./lookup.ts";
+import { type PacketFacts, translated } from "./packet.ts";
+import type { Comparison, Operation, Register, RuleSet, SetElement, Verdict } from "./ruleset.ts";
+import { type Effect, stateBits, xtablesMatch, xtablesTarget } from "./xtables.ts";
+
+/** `reject` answers; `unknown` is that of an operation that is not known here. */
+export type RuleVerdict = Verdict | { kind: "reject" | "unknown" };
+
+/** A packet within a rule. */
+export interface Branch {
+  packet: PacketFacts;
+  registers: KnownBytes;
+}
+
+export interface RuleEnd {
+  packet: PacketFacts;
+  verdict: RuleVerdict;
+}
+
+interface Step {
+  /** The rule does not match, for certain or perhaps. */
+  mayEnd?: "certainly" | "perhaps";
+  ends?: RuleEnd[];
+  goesOn?: Branch[];
+}
+
+type Does = Operation["does"];
+type OperationThat<D extends Does> = Extract<Operation, { does: D }>;
+type SetNamed = (name: string) => RuleSet | undefined;
+type Steps = { [D in Does]: (branch: Branch, operation: OperationThat<D>, setNamed: SetNamed) => Step };
+
+export function step(operation: Operation, branch: Branch, setNamed: SetNamed): Step {
+  const take = steps[operation.does] as (branch: Branch, operation: Operation, setNamed: SetNamed) => Step;
+  return take(branch, operation, setNamed);
+}
+
+const steps: Steps = {
+  payload: (branch, operation) => ({
+    ...loaded(branch, operation.into, payloadOf(branch.packet, operation)),
+    mayEnd: hasBytes(branch.packet, operation) ? undefined : "perhaps",
+  }),
+  "set payload": (branch, operation) => {
+    const bytes = slice(branch.registers, operation.from, operation.length);
+    return changed(branch, withPayload(branch.packet, operation, bytes));
+  },
+  meta: (branch, { key, into }) => loaded(branch, into, metaOf(branch.packet, key)),
+  "set meta": (branch, { key, from }) =>
+    key === "mark"
+      ? changed(branch, { ...branch.packet, mark: slice(branch.registers, from, 4) })
+      : { goesOn: [branch] },
+  ct: connectionStep,
+  "set ct": (branch, { key, from }) =>
+    key === "mark"
+      ? changed(branch, { ...branch.packet, connectionMark: slice(branch.registers, from, 4) })
+      : { goesOn: [branch] },
+  fib: (branch, operation) => loaded(branch, operation.into, fibOf(branch.packet, operation)),
+  compare: (branch, { register, how, value }) =>
+    asked(branch, compared(slice(branch.registers, register, value.length), how, value)),
+  range: (branch, { register, first, last, isInside }) => {
+    const bytes = slice(branch.registers, register, first.length);
+    const isWithin = both(isAtLeast(bytes, first), isAtMost(bytes, last));
+    return asked(branch, isInside ? isWithin : not(isWithin));
+  },
+  mask: (branch, { from, into, mask, xor }) =>
+    loaded(branch, into, withMask(slice(branch.registers, from, mask.length), mask, xor)),
+  swap: (branch, { from, into, length, size }) =>
+    loaded(branch, into, swapped(slice(branch.registers, from, length), size)),
+  lookup: lookupStep,
+  put: (branch, { into, value }) => loaded(branch, into, known(value)),
+  verdict: ({ packet }, { verdict }) => ({ ends: [{ packet, verdict }] }),
+  nat: ({ packet, registers }, { changes, address, port, isFirm }) => {
+    const at = (register: Register | undefined, length: number) =>
+      register === undefined ? undefined : isFirm ? slice(registers, register, length) : unknown(length);
+    return accepted(
+      translated(packet, changes, { address: at(address, packet.family === 4 ? 4 : 16), port: at(port, 2) }),
+    );
+  },
+  masquerade: ({ packet }) => accepted(masqueraded(packet)),
+  redirect: ({ packet, registers }, { port }) =>
+    accepted(redirected(packet, port === undefined ? undefined : slice(registers, port, 2))),
+  reject: ({ packet }) => ({ ends: [{ packet, verdict: { kind: "reject" } }] }),
+  notrack: (branch) => changed(branch, { ...branch.packet, state: "untracked" }),
+  match: (branch, { name, revision, info }) =>
+    asked(branch, xtablesMatch(name, revision, info, branch.packet) ?? "maybe"),
+  target: (branch, { name, revision, info }) => {
+    const effect = xtablesTarget(name, revision, info, branch.packet);
+    return effect === undefined ? anything(branch) : effectStep(branch, effect);
+  },
+  nothing: (branch) => ({ goesOn: [branch] }),
+  guess: (branch, { into }) => ({
+    goesOn: [into === undefined ? branch : load(branch, into, unknown(16))],
+    mayEnd: "perhaps",
+  }),
+  something: anything,
+};
+
+function loaded(branch: Branch, into: Register, value: KnownBytes): Step {
+  return { goesOn: [load(branch, into, value)] };
+}
+
+/** In full words of the registers: the kernel clears what is behind the value in its last one. */
+function load(branch: Branch, into: Register, value: KnownBytes): Branch {
+  const padded = known(new Uint8Array((value.value.length + 3) & ~3));
+  return { ...branch, registers: withBytes(branch.registers, into, withBytes(padded, 0, value)) };
+}
+
+function changed(branch: Branch, packet: PacketFacts): Step {
+  return { goesOn: [{ ...branch, packet }] };
+}
+
+function asked(branch: Branch, answer: Certainty): Step {
+  if (answer === "no") return { mayEnd: "certainly" };
+  return { goesOn: [branch], mayEnd: answer === "maybe" ? "perhaps" : undefined };
+}
+
+function accepted(packet: PacketFacts): Step {
+  return { ends: [{ packet, verdict: { kind: "accept" } }] };
+}
+
+function anything(branch: Branch): Step {
+  const packet = { ...branch.packet, mark: unknown(4) };
+  return {
+    mayEnd: "perhaps",
+    goesOn: [{ ...branch, packet }],
+    ends: [{ packet: branch.packet, verdict: { kind: "unknown" } }],
+  };
+}
+
+function effectStep(branch: Branch, effect: Effect): Step {
+  const { packet } = branch;
+  switch (effect.kind) {
+    case "nothing":
+      return { goesOn: [branch] };
+    case "reject":
+      return { ends: [{ packet, verdict: { kind: "reject" } }] };
+    case "untracked":
+      return changed(branch, { ...packet, state: "untracked" });
+    case "mark":
+      return changed(branch, { ...packet, mark: effect.mark });
+    case "masquerade":
+      return accepted(masqueraded(packet));
+    case "nat":
+      return accepted(translated(packet, effect.changes, effect));
+  }
+}
+
+/** Without a connection, only its state can be asked for. */
+function connectionStep(branch: Branch, { key, into }: OperationThat<"ct">): Step {
+  const { packet } = branch;
+  if (key === "state") return loaded(branch, into, stateBits(packet) ?? unknown(4));
+  if (packet.state === "untracked" || packet.state === "invalid") return { mayEnd: "certainly" };
+  const value = key === "status"
+    ? packet.status
+    : key === "mark"
+    ? packet.connectionMark
+    : key === "direction" && packet.state === "new"
+    ? known(Uint8Array.of(0))
+    : undefined;
+  const isCertain = value !== undefined && packet.state !== undefined;
+  return { ...loaded(branch, into, value ?? unknown(16)), mayEnd: isCertain ? undefined : "perhaps" };
+}
+
+function compared(register: KnownBytes, how: Comparison, value: Uint8Array): Certainty {
+  switch (how) {
+    case "==":
+      return isEqual(register, value);
+    case "!=":
+      return not(isEqual(register, value));
+    case "<":
+      return not(isAtLeast(register, value));
+    case "<=":
+      return isAtMost(register, value);
+    case ">":
+      return not(isAtMost(register, value));
+    case ">=":
+      return isAtLeast(register, value);
+  }
+}
+
+function swapped({ value, mask }: KnownBytes, size: number): KnownBytes {
+  const result = unknown(value.length);
+  for (let at = 0; at < value.length; at++) {
+    const from = at - at % size + size - 1 - at % size;
+    result.value[at] = value[from] ?? 0;
+    result.mask[at] = mask[from] ?? 0;
+  }
+  return result;
+}
+
+function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed: SetNamed): Step {
+  const { register, isInverted, into } = operation, set = setNamed(operation.set);
+  if (set === undefined) return anything(branch);
+  const { elements, mayMiss } = lookUp(set, slice(branch.registers, register, set.keyLength));
+  const isThere: Certainty = elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
+  if (into === undefined || isThere === "no") return asked(branch, isInverted ? not(isThere) : isThere);
+  const mayEnd = isThere === "maybe" ? "perhaps" : undefined;
+  if (into === "verdict") return { mayEnd, ends: elements.map((element) => endBy(element, branch.packet)) };
+  return { mayEnd, goesOn: elements.map((element) => load(branch, into, dataOf(element))) };
+}
+
+function endBy({ verdict }: SetElement, packet: PacketFacts): RuleEnd {
+  return { packet, verdict: verdict ?? { kind: "unknown" } };
+}
+
+function dataOf({ data }: SetElement): KnownBytes {
+  return data === undefined ? unknown(4) : known(data);
+}

@@ -1,0 +1,205 @@
+/** A packet on its way through the chains of a hook: what can become of it, and by which rule. */
+import { textOf } from "./known-bytes.ts";
+import type { PacketFacts } from "./packet.ts";
+import { applyRule } from "./rule.ts";
+import type { RuleVerdict } from "./step.ts";
+import type { BaseChain, HookName, Rule, RuleChain, Ruleset, RulesFamily } from "./ruleset.ts";
+
+/** A base chain's rule, or its policy. */
+export interface Place {
+  chain: RuleChain;
+  rule?: Rule;
+}
+
+export type Fate = "passes" | "is dropped" | "is rejected" | "is queued" | "is unknown";
+
+export interface WayOut {
+  fate: Fate;
+  /** As it leaves the hook, or where it ends. */
+  packet: PacketFacts;
+  /** What decided; undefined when no chain did. */
+  by?: Place;
+}
+
+export interface Doubt extends Place {
+  /** What could not be told. */
+  about: string;
+}
+
+export interface Traversal {
+  endings: WayOut[];
+  /** The rules that left something open, in the order of the packet's way. */
+  doubts: Doubt[];
+}
+
+export interface Passage {
+  hook: HookName;
+  /** Only chains from here on, and before the other. */
+  from?: number;
+  before?: number;
+}
+
+/** The kernel's own limit for jumps (NFT_JUMP_STACK_SIZE). */
+const DEEPEST = 16;
+/** Packets that differ in what rules made of them; more are not followed. */
+const MOST_PACKETS = 64;
+
+export function traverse(ruleset: Ruleset, packet: PacketFacts, passage: Passage): Traversal {
+  const walk = new Walk(ruleset);
+  let passing: WayOut[] = [{ fate: "passes", packet }];
+  const ended: WayOut[] = [];
+  for (const group of groupsOf(ruleset, packet, passage)) {
+    const endings = passing.flatMap((ending) => walk.through(group, ending));
+    ended.push(...endings.filter(({ fate }) => fate !== "passes"));
+    passing = distinct(endings.filter(({ fate }) => fate === "passes"));
+  }
+  return { endings: [...passing, ...distinct(ended)], doubts: walk.doubts };
+}
+
+/** What can be said for certain; undefined when it depends. */
+export function certainFate({ endings }: Traversal): Fate | undefined {
+  const fates = new Set(endings.map(({ fate }) => fate));
+  return fates.size === 1 && !fates.has("is unknown") ? endings[0]!.fate : undefined;
+}
+
+const NAT_AT: Partial<Record<HookName, number>> = { prerouting: -100, output: -100, input: 100, postrouting: 100 };
+
+interface Group {
+  priority: number;
+  isNat: boolean;
+  chains: RuleChain[];
+}
+
+/** In the kernel's order. Chains that translate are one step, and see only the first packet of a connection. */
+function groupsOf(
+  { chains }: Ruleset,
+  packet: PacketFacts,
+  { hook, from = -Infinity, before = Infinity }: Passage,
+): Group[] {
+  const families: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
+  const based = chains.filter((chain): chain is RuleChain & { base: BaseChain } =>
+    chain.base?.hook === hook && families.includes(chain.family)
+  ).sort((left, right) => left.base.priority - right.base.priority);
+  const nat = based.filter(({ base }) => base.type === "nat");
+  const groups: Group[] = based.filter(({ base }) => base.type !== "nat")
+    .map((chain) => ({ priority: chain.base.priority, isNat: false, chains: [chain] }));
+  if (nat.length > 0) groups.push({ priority: NAT_AT[hook] ?? 0, isNat: true, chains: nat });
+  return groups.filter(({ priority }) => priority >= from && priority < before)
+    .sort((left, right) => left.priority - right.priority);
+}
+
+class Walk {
+  readonly doubts: Doubt[] = [];
+
+  constructor(private readonly ruleset: Ruleset) {}
+
+  through({ isNat, chains }: Group, ending: WayOut): WayOut[] {
+    if (isNat && ending.packet.state !== "new" && ending.packet.state !== undefined) return [ending];
+    let passing = [ending];
+    const done: WayOut[] = [];
+    for (const chain of chains) {
+      const endings = passing.flatMap(({ packet }) => this.base(chain, packet));
+      // What one chain has translated, no other one does.
+      const isDone = ({ fate, packet }: WayOut) =>
+        fate !== "passes" || (isNat && packet.status.value[0] !== ending.packet.status.value[0]);
+      done.push(...endings.filter(isDone));
+      passing = endings.filter((each) => !isDone(each));
+    }
+    return [...done, ...passing];
+  }
+
+  private base(chain: RuleChain, packet: PacketFacts): WayOut[] {
+    const { endings, through } = this.chain(chain, [packet], 0);
+    const fate = chain.base!.policy === "drop" ? "is dropped" : "passes";
+    return [...endings, ...through.map((packet): WayOut => ({ fate, packet, by: { chain } }))];
+  }
+
+  private chain(
+    chain: RuleChain,
+    packets: PacketFacts[],
+    depth: number,
+  ): { endings: WayOut[]; through: PacketFacts[] } {
+    const endings: WayOut[] = [], returned: PacketFacts[] = [];
+    let passing = packets;
+    for (const rule of chain.rules) {
+      const next: PacketFacts[] = [];
+      for (const packet of passing) {
+        const { ends, through, doubt } = applyRule(rule, packet, chain, this.ruleset);
+        if (doubt !== undefined) this.doubts.push({ chain, rule, about: doubt });
+        next.push(...through);
+        for (const end of ends) {
+          const fate = fateOf(end.verdict), by = { chain, rule };
+          if (fate !== undefined) endings.push({ fate, packet: end.packet, by });
+          else if (end.verdict.kind === "continue") next.push(end.packet);
+          else if (end.verdict.kind === "return") returned.push(end.packet);
+          else this.jump(end.verdict as Jump, { chain, rule }, end.packet, depth, { endings, next, returned });
+        }
+      }
+      passing = distinctPackets(next);
+      if (passing.length > MOST_PACKETS) {
+        this.doubts.push({ chain, rule, about: "too many ways" });
+        return {
+          endings: [...endings, { fate: "is unknown", packet: passing[0]!, by: { chain, rule } }],
+          through: [],
+        };
+      }
+      if (passing.length === 0) break;
+    }
+    return { endings, through: distinctPackets([...passing, ...returned]) };
+  }
+
+  private jump(
+    { kind, chain: name }: Jump,
+    from: Place,
+    packet: PacketFacts,
+    depth: number,
+    { endings, next, returned }: { endings: WayOut[]; next: PacketFacts[]; returned: PacketFacts[] },
+  ): void {
+    const target = this.ruleset.chains.find((each) =>
+      each.name === name && each.table === from.chain.table && each.family === from.chain.family
+    );
+    if (target === undefined || depth === DEEPEST) {
+      endings.push({ fate: "is unknown", packet, by: from });
+      return;
+    }
+    const inner = this.chain(target, [packet], depth + 1);
+    endings.push(...inner.endings);
+    // After a goto, the chain that it was in is over.
+    (kind === "jump" ? next : returned).push(...inner.through);
+  }
+}
+
+type Jump = { kind: "jump" | "goto"; chain: string };
+
+function fateOf({ kind }: RuleVerdict): Fate | undefined {
+  switch (kind) {
+    case "accept":
+      return "passes";
+    case "drop":
+      return "is dropped";
+    case "reject":
+      return "is rejected";
+    case "queue":
+      return "is queued";
+    case "unknown":
+      return "is unknown";
+    default:
+      return undefined;
+  }
+}
+
+function keyOf({ link, network, transport, mark, connectionMark, status, state }: PacketFacts): string {
+  return [link, network, transport, mark, connectionMark, status].map(textOf).join() + (state ?? "");
+}
+
+function distinctPackets(packets: readonly PacketFacts[]): PacketFacts[] {
+  return packets.length < 2 ? [...packets] : [...new Map(packets.map((packet) => [keyOf(packet), packet])).values()];
+}
+
+function distinct(endings: readonly WayOut[]): WayOut[] {
+  const key = ({ fate, packet, by }: WayOut) =>
+    fate === "passes"
+      ? keyOf(packet)
+      : `${fate} ${by?.chain.family} ${by?.chain.table} ${by?.chain.name} ${by?.rule?.handle}`;
+  return [...new Map(endings.map((ending) => [key(ending), ending])).values()];
+}

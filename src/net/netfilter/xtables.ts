@@ -1,0 +1,231 @@
+/**
+ * Matches and targets of xtables, whose parameters are structs (linux/netfilter/xt_*.h). What is not here may match, and
+ * may do anything.
+ */
+import {
+  both,
+  type Certainty,
+  compare,
+  isAtLeast,
+  isAtMost,
+  isEqual,
+  isKnown,
+  known,
+  type KnownBytes,
+  knownNumber,
+  not,
+  slice,
+  unknown,
+  withMask,
+} from "./known-bytes.ts";
+import { addressOfEnd, type PacketFacts } from "./packet.ts";
+
+type Match = (info: DataView, packet: PacketFacts, revision: number) => Certainty;
+
+/** Undefined for one that is not known. */
+export function xtablesMatch(
+  name: string,
+  revision: number,
+  info: Uint8Array,
+  packet: PacketFacts,
+): Certainty | undefined {
+  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
+  try {
+    return matches[name]?.(view, packet, revision);
+  } catch {
+    // Shorter than its struct: another revision's.
+    return undefined;
+  }
+}
+
+const matches: Record<string, Match> = {
+  comment: () => "yes",
+  tcp: (info, packet) => {
+    const [mask, flags, inverted] = [info.getUint8(9), info.getUint8(10), info.getUint8(11)];
+    if (info.getUint8(8) !== 0) return "maybe";
+    const bits = withMask(slice(packet.transport, 13, 1), Uint8Array.of(mask), Uint8Array.of(0));
+    const isFlagged = turned(isEqual(bits, Uint8Array.of(flags)), (inverted & 4) !== 0);
+    return both(portRanges(info, packet, inverted), isFlagged);
+  },
+  udp: (info, packet) => portRanges(info, packet, info.getUint8(8)),
+  multiport: (info, packet, revision) => {
+    if (revision !== 1) return "maybe";
+    const which = info.getUint8(0), count = info.getUint8(1), isInverted = info.getUint8(47) !== 0;
+    const source = slice(packet.transport, 0, 2), destination = slice(packet.transport, 2, 2);
+    let answer: Certainty = "no";
+    for (let at = 0; at < count; at++) {
+      const isRange = info.getUint8(32 + at) !== 0;
+      const [first, last] = [
+        info.getUint16(2 + 2 * at, true),
+        info.getUint16(2 + 2 * (at + (isRange ? 1 : 0)), true),
+      ];
+      const asked = which === 0 ? [source] : which === 1 ? [destination] : [source, destination];
+      for (const port of asked) answer = either(answer, inRange(port, big16(first), big16(last)));
+      if (isRange) at++;
+    }
+    return turned(answer, isInverted);
+  },
+  conntrack: (info, packet, revision) => {
+    const STATE = 1, flags = info.getUint16(146, true), inverted = info.getUint16(148, true);
+    if (revision < 2 || revision > 3 || (flags & ~STATE) !== 0) return "maybe";
+    return turned(stateAmong(info.getUint16(150, true), packet), (inverted & STATE) !== 0);
+  },
+  state: (info, packet) => stateAmong(info.getUint32(0, true), packet),
+  addrtype: (info, packet, revision) => {
+    const [source, destination] = [info.getUint16(0, true), info.getUint16(2, true)];
+    if (revision !== 1) return "maybe";
+    const flags = info.getUint32(4, true), LIMITED = 0x0c;
+    if ((flags & LIMITED) !== 0) return "maybe";
+    const bySource = source === 0 ? "yes" : turned(typeAmong(source, "source", packet), (flags & 1) !== 0);
+    const byDestination = destination === 0
+      ? "yes"
+      : turned(typeAmong(destination, "destination", packet), (flags & 2) !== 0);
+    return both(bySource, byDestination);
+  },
+  mark: (info, packet, revision) => {
+    if (revision !== 1) return "maybe";
+    const wanted = info.getUint32(0, true),
+      bits = withMask(packet.mark, little32(info.getUint32(4, true)), little32(0));
+    return turned(isEqual(bits, little32(wanted)), info.getUint8(8) !== 0);
+  },
+  iprange: (info, packet, revision) => {
+    if (revision !== 1) return "maybe";
+    const flags = info.getUint8(64), length = packet.family === 4 ? 4 : 16;
+    const bytes = (at: number) => new Uint8Array(info.buffer, info.byteOffset + at, length);
+    const bySource = (flags & 1) === 0
+      ? "yes"
+      : turned(inRange(addressOfEnd(packet, "source"), bytes(0), bytes(16)), (flags & 16) !== 0);
+    const byDestination = (flags & 2) === 0
+      ? "yes"
+      : turned(inRange(addressOfEnd(packet, "destination"), bytes(32), bytes(48)), (flags & 32) !== 0);
+    return both(bySource, byDestination);
+  },
+  icmp: icmpType,
+  icmp6: icmpType,
+};
+
+function icmpType(info: DataView, { transport }: PacketFacts): Certainty {
+  const [type, first, last, inverted] = [0, 1, 2, 3].map((at) => info.getUint8(at));
+  const isOfType = type === 0xff ? "yes" : isEqual(slice(transport, 0, 1), Uint8Array.of(type!));
+  const code = inRange(slice(transport, 1, 1), Uint8Array.of(first!), Uint8Array.of(last!));
+  return turned(both(isOfType, code), (inverted! & 1) !== 0);
+}
+
+function portRanges(info: DataView, { transport }: PacketFacts, inverted: number): Certainty {
+  const range = (at: number, port: number) =>
+    inRange(slice(transport, port, 2), big16(info.getUint16(at, true)), big16(info.getUint16(at + 2, true)));
+  return both(turned(range(0, 0), (inverted & 1) !== 0), turned(range(4, 2), (inverted & 2) !== 0));
+}
+
+const STATE_BITS = { invalid: 1, established: 2, related: 4, new: 8, untracked: 64 } as const;
+
+export function stateBits(packet: PacketFacts): KnownBytes | undefined {
+  return packet.state === undefined ? undefined : knownNumber(STATE_BITS[packet.state]);
+}
+
+/** The bits of SNAT and DNAT are asked of the connection's status. */
+function stateAmong(bits: number, packet: PacketFacts): Certainty {
+  const SNAT = 1 << 6, DNAT = 1 << 7, UNTRACKED = 1 << 8;
+  if (packet.state === undefined) return "maybe";
+  if (packet.state === "untracked") return (bits & UNTRACKED) !== 0 ? "yes" : "no";
+  if ((bits & STATE_BITS[packet.state]) !== 0) return "yes";
+  const status = packet.status.value[0]!;
+  return ((bits & SNAT) !== 0 && (status & 16) !== 0) || ((bits & DNAT) !== 0 && (status & 32) !== 0) ? "yes" : "no";
+}
+
+/** Bits of XT_ADDRTYPE, by the numbers of enum rtn_type. */
+const UNSPECIFIED = 1 << 0, UNICAST = 1 << 1, MULTICAST = 1 << 5;
+
+function typeAmong(types: number, end: "source" | "destination", packet: PacketFacts): Certainty {
+  const address = addressOfEnd(packet, end);
+  if (!isKnown(address)) return "maybe";
+  const type = packet.typeOf(address.value);
+  const isAmong = (types: number) => type === undefined ? "maybe" : (types & (1 << type)) !== 0 ? "yes" : "no";
+  return packet.family === 4 ? isAmong(types) : both(isOfType6(types, address.value), isAmong6(types, isAmong));
+}
+
+/** With IPv6, what the address itself says must be so besides what routes say. */
+function isOfType6(types: number, address: Uint8Array): Certainty {
+  const isMulticast = address[0] === 0xff, isUnspecified = address.every((byte) => byte === 0);
+  const isRefused = ((types & MULTICAST) !== 0 && !isMulticast) || ((types & UNSPECIFIED) !== 0 && !isUnspecified) ||
+    ((types & UNICAST) !== 0 && (isMulticast || isUnspecified));
+  return isRefused ? "no" : "yes";
+}
+
+function isAmong6(types: number, isAmong: (types: number) => Certainty): Certainty {
+  const ofRoutes = types & ~(UNICAST | MULTICAST | UNSPECIFIED);
+  return ofRoutes === 0 ? "yes" : isAmong(ofRoutes);
+}
+
+function inRange(bytes: KnownBytes, first: Uint8Array, last: Uint8Array): Certainty {
+  return both(isAtLeast(bytes, first), isAtMost(bytes, last));
+}
+
+function turned(answer: Certainty, isInverted: boolean): Certainty {
+  return isInverted ? not(answer) : answer;
+}
+
+function either(left: Certainty, right: Certainty): Certainty {
+  return not(both(not(left), not(right)));
+}
+
+function big16(number: number): Uint8Array {
+  return Uint8Array.of(number >> 8, number & 0xff);
+}
+
+function little32(number: number): Uint8Array {
+  return knownNumber(number).value;
+}
+
+export type Effect =
+  | { kind: "nothing" | "reject" | "untracked" | "masquerade" }
+  | { kind: "mark"; mark: KnownBytes }
+  /** What stays as it is is absent; what is chosen later is unknown. */
+  | { kind: "nat"; changes: "source" | "destination"; address?: KnownBytes; port?: KnownBytes };
+
+const WITHOUT_EFFECT = ["LOG", "NFLOG", "TRACE", "CHECKSUM", "TCPMSS", "CLASSIFY", "AUDIT", "DSCP", "LED", "RATEEST"];
+
+/** Undefined for one that is not known. */
+export function xtablesTarget(
+  name: string,
+  revision: number,
+  info: Uint8Array,
+  packet: PacketFacts,
+): Effect | undefined {
+  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
+  if (WITHOUT_EFFECT.includes(name)) return { kind: "nothing" };
+  if (name === "REJECT") return { kind: "reject" };
+  if (name === "NOTRACK" || (name === "CT" && (view.getUint16(0, true) & 1) !== 0)) return { kind: "untracked" };
+  if (name === "MASQUERADE") return { kind: "masquerade" };
+  if (name === "MARK" && revision === 2) {
+    const [value, mask] = [view.getUint32(0, true), view.getUint32(4, true)];
+    return { kind: "mark", mark: withMask(packet.mark, little32(~mask >>> 0), little32(value)) };
+  }
+  if (name === "DNAT" || name === "SNAT") {
+    const changes = name === "DNAT" ? "destination" : "source";
+    return { kind: "nat", changes, ...(revision === 0 ? oldRange(view) : rangeOf(view, packet.family)) };
+  }
+  return undefined;
+}
+
+const HAS_ADDRESS = 1, HAS_PORT = 2;
+
+/** struct nf_nat_range and nf_nat_range2: flags, two addresses of 16 bytes, two ports. */
+function rangeOf(info: DataView, family: 4 | 6) {
+  return translation(info, info.getUint32(0, true), [4, 20], family === 4 ? 4 : 16, [36, 38]);
+}
+
+/** struct nf_nat_ipv4_multi_range_compat: how many, then flags, two addresses, two ports. */
+function oldRange(info: DataView) {
+  return translation(info, info.getUint32(4, true), [8, 12], 4, [16, 18]);
+}
+
+function translation(info: DataView, flags: number, addresses: number[], length: number, ports: number[]) {
+  const bytes = (at: number, count: number) => new Uint8Array(info.buffer, info.byteOffset + at, count).slice();
+  const one = ([first, last]: number[], count: number): KnownBytes =>
+    compare(bytes(first!, count), bytes(last!, count)) === 0 ? known(bytes(first!, count)) : unknown(count);
+  return {
+    address: (flags & HAS_ADDRESS) !== 0 ? one(addresses, length) : undefined,
+    port: (flags & HAS_PORT) !== 0 ? one(ports, 2) : undefined,
+  };
+}
