@@ -1,10 +1,10 @@
 /** Options of `firewall` without the effect that they seem to have. */
 import { undefinedOnError } from "../../../cni/error.ts";
 import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
-import { droppingChains } from "../../../ffi/netlink/nftables/chains.ts";
-import { nameOfTable } from "../../../ffi/netlink/nftables/table.ts";
-import { NF_INET_FORWARD } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { acceptsFrom, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { readRuleset } from "../../../ffi/netlink/nftables/whole-ruleset.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { chainsInTheWay, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
 import { familiesOf, subnetsOf } from "../../shared/way-out.ts";
@@ -28,25 +28,28 @@ export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): C
     caveats.push({ key: "ingressPolicy", text, isRefused: true });
   }
   if (host === undefined || backend !== "nftables") return caveats;
-  const families = familiesOf(before), senders = sendersOf(before, families);
-  for (const chain of droppingChains(host.netfilter, NF_INET_FORWARD, families)) {
-    if (acceptsFrom(senders, chain, host.netfilter)) continue;
-    const name = `${nameOfTable(chain.table)} ${chain.name}`;
+  const rules = readRuleset((ask) => ask(host.netfilter));
+  for (
+    const { family, table, name } of rules === undefined ? [] : chainsInTheWay(rules, sendersOf(before, host.route))
+  ) {
     const text =
-      `nftables cannot allow what another chain drops, and ${name} drops what its own rules do not accept; ` +
+      `nftables cannot allow what another chain drops, and ${family} ${table} ${name} drops what its own rules do not ` +
+      "accept; " +
       'accept the network there, or take "backend": "iptables"';
     caveats.push({ key: "backend", text });
   }
   return caveats;
 }
 
-function sendersOf(plugins: readonly Earlier[], families: readonly (4 | 6)[]): Senders {
+function sendersOf(plugins: readonly Earlier[], socket: NetlinkSocket): Senders {
   const told = plugins.flatMap(({ document }) => subnetsOf(document));
   // Where only ADD will tell, any subnet.
   const subnets = told.length > 0
     ? told
-    : families.map((family) => ({ bytes: new Uint8Array(family === 4 ? 4 : 16), bits: 0 }));
-  return { link: plugins.map(linkOf).find((link) => link !== undefined), subnets };
+    : familiesOf(plugins).map((family) => ({ bytes: new Uint8Array(family === 4 ? 4 : 16), bits: 0 }));
+  const name = plugins.map(linkOf).find((link) => link !== undefined);
+  // One that is still to be made has no index, and no rule that asks for it.
+  return { link: name === undefined ? "any" : { name, index: getLink(socket, name)?.index ?? -1 }, subnets };
 }
 
 /** By which packets of its containers come. What is wrong with the configuration, ADD and STATUS say. */
