@@ -99,4 +99,6 @@ export interface InspectedResource {
   /** `unknown`: it could not be verified. */
   state: "ok" | "differs" | "unknown";
   differences: string[];
+  /** Everything is as it was made, and what differs is what others do. */
+  isOfOthers?: true;
 }

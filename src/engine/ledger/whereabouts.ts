@@ -5,6 +5,7 @@
  * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
  * number here. So a container is gone only when nothing on the host shows that it lives.
  */
+import type { Ruleset } from "../../net/netfilter/ruleset.ts";
 import type { HostEnd, HostSide } from "../../contract/resource.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { farEnd } from "../../ffi/netlink/route/far-end.ts";
@@ -75,6 +76,8 @@ export class HostView {
   private pairs: HostEnd[] | undefined;
   private cookies: Set<string> | undefined;
   private sight: string | undefined;
+  private readonly found = new Map<string, string[]>();
+  private read: { rules: Ruleset | undefined } | undefined;
 
   /** `waits`: for namespaces that are ending, once and not for long. */
   constructor(private waits = true) {}
@@ -102,6 +105,24 @@ export class HostView {
       this.pairs = onHost(livingPairs);
       return !lives();
     });
+  }
+
+  /** The rules of nf_tables; undefined where they cannot be read. */
+  rules(): Ruleset | undefined {
+    if (this.read === undefined) {
+      const { readRuleset } = require(
+        "../../ffi/netlink/nftables/whole-ruleset.ts",
+      ) as typeof import("../../ffi/netlink/nftables/whole-ruleset.ts");
+      this.read = { rules: readRuleset((question) => onHost(({ netfilter }) => question(netfilter))) };
+    }
+    return this.read.rules;
+  }
+
+  /** What `work` finds, also for all who ask by the same key. */
+  once(key: string, work: () => string[]): string[] {
+    const found = this.found.get(key) ?? work();
+    this.found.set(key, found);
+    return found;
   }
 
   isInSight(cookie: string | undefined): boolean {

@@ -18,6 +18,7 @@ import {
   type KnownResource,
   partsOf,
 } from "./known-attachment.ts";
+import type { ResourceKind } from "../../contract/resource.ts";
 import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/summaries.ts";
 import { inScene, traced } from "../../contract/trace.ts";
 
@@ -36,7 +37,7 @@ export function inspect(
       madeBy,
       resources: inAttachmentScene("inspect", attachment, plugin, () =>
         resources.map((resource) => {
-          const inspected = inspectResource(resource, host);
+          const inspected = inspectResource(resource, host, view);
           if (inspected.state !== "ok") state = "differs";
           return inspected;
         })),
@@ -174,19 +175,36 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
 export function inspectResource(
   { name, kind, spec, isRestated }: KnownResource,
   host: Host,
+  view?: HostView,
 ): InspectedResource {
   if (kind === undefined) return unknown(name, name, NEXT_STEP);
   const what = kind.describe(spec);
   try {
-    const differences = [
+    const own = [
       ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
       ...kind.inTheWay?.(spec, host) ?? [],
       ...idlePorts(kind, spec, host).here,
     ];
-    return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
+    const others = own.length > 0 ? [] : stoppedByOthers(kind, spec, host, view);
+    if (others.length > 0) return { kind: name, what, state: "differs", differences: others, isOfOthers: true };
+    return { kind: name, what, state: own.length === 0 ? "ok" : "differs", differences: own };
   } catch (error) {
     return unknown(name, what, errorText(error));
   }
+}
+
+function stoppedByOthers(
+  kind: ResourceKind<unknown>,
+  spec: unknown,
+  host: Host,
+  view: HostView | undefined,
+): string[] {
+  if (kind.stoppedByOthers === undefined || view === undefined) return [];
+  // Many attachments send by one link.
+  return view.once(kind.kind + JSON.stringify(spec), () => {
+    const rules = view.rules();
+    return rules === undefined ? [] : kind.stoppedByOthers!(spec, host, rules);
+  });
 }
 
 function unknown(kind: string, what: string, reason: string): InspectedResource {

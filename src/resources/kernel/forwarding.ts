@@ -44,6 +44,9 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
     }
     return lines;
   },
+  stoppedByOthers: (spec, host, rules) =>
+    (require("../packets/shared/stopped-by-others.ts") as typeof import("../packets/shared/stopped-by-others.ts"))
+      .sendersStopped(spec, host, rules),
   describe: ({ family }) => `IPv${family} forwarding`,
 };
 

@@ -1,6 +1,7 @@
 /** `patchbay inspect`. */
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { inspect } from "../../../engine/operator/inspect.ts";
+import type { InspectedAttachment } from "../../../contract/summaries.ts";
 import type { Command } from "../command.ts";
 import { inspectionArguments, selectedAttachments, showAttachments } from "../inspected-attachments.ts";
 import { runtimeOf } from "../network-arguments.ts";
@@ -24,8 +25,17 @@ export const inspectCommand: Command = {
       given,
       attachments.map((one) => {
         const operands = attachments.length === 1 ? operandsOf(one) : one.network;
-        return one.state === "differs" ? { ...one, next: `'patchbay repair ${operands}' mends what it can` } : one;
+        return one.state === "differs" && hasOwnDifference(one)
+          ? { ...one, next: `'patchbay repair ${operands}' mends what it can` }
+          : one;
       }),
     );
   },
 };
+
+/** What other programs do, `repair` does not change. */
+function hasOwnDifference({ plugins }: InspectedAttachment): boolean {
+  return plugins.some(({ resources }) =>
+    resources.some(({ state, isOfOthers }) => state === "differs" && !isOfOthers)
+  );
+}

@@ -1,0 +1,122 @@
+/** Rules of other programs that stop a container's packets: traffic fails, `inspect` names the rule; it goes, and both are well. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { commandsOn } from "../support/commands.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { untilTrue } from "../support/until-true.ts";
+
+let machine: Machine;
+const directory = mkdtempSync(`${tmpdir()}/stopped-`);
+const { patchbay, must } = commandsOn(() => machine, () => directory);
+const OUTSIDE = { 4: "198.18.0.2", 6: "fd99::2" } as const;
+
+beforeAll(async () => {
+  machine = await openMachine();
+  const ipam = {
+    type: "host-local",
+    ranges: [[{ subnet: "10.40.0.0/24" }], [{ subnet: "fd40::/64" }]],
+    routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
+  };
+  const plugins = [{ type: "bridge", bridge: "shop0", isGateway: true, ipMasq: true, ipam }];
+  writeFileSync(`${directory}/shop.conflist`, JSON.stringify({ cniVersion: "1.1.0", name: "shop", plugins }));
+  await machine.container("web");
+  await machine.container("outside");
+  await machine.sh(`
+    ip link add eth1 type veth peer name eth0 netns outside; ip link set eth1 up; ip -n outside link set eth0 up
+    ip address add 198.18.0.1/24 dev eth1; ip address add fd99::1/64 dev eth1 nodad
+    ip -n outside address add 198.18.0.2/24 dev eth0; ip -n outside address add fd99::2/64 dev eth0 nodad
+    ip route add default via 198.18.0.2; ip -6 route add default via fd99::2
+  `);
+  await must("add", "shop", "web");
+});
+afterAll(async () => {
+  await machine[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true });
+});
+
+async function isAnswered(family: 4 | 6): Promise<boolean> {
+  return (await machine.run(["ip", "netns", "exec", "web", "ping", "-nc1", "-W1", OUTSIDE[family]])).code === 0;
+}
+
+interface Rules {
+  how: string;
+  says: string;
+  /** What lets the packets pass again. */
+  mend: string;
+  families?: (4 | 6)[];
+}
+
+const FOREIGN =
+  "nft add table inet other; nft 'add chain inet other through { type filter hook forward priority 5; policy ";
+
+const stopping: Rules[] = [
+  {
+    how: "iptables -P FORWARD DROP",
+    says: "the policy of ip filter FORWARD",
+    mend: "iptables -I FORWARD -i shop0 -j ACCEPT; iptables -I FORWARD -o shop0 -j ACCEPT",
+    families: [4],
+  },
+  {
+    how: "iptables -P FORWARD DROP; iptables -A FORWARD -s 10.99.0.0/16 -i docker0 -j ACCEPT; " +
+      "iptables -A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+    says: "the policy of ip filter FORWARD",
+    mend: "iptables -I FORWARD -s 10.40.0.0/24 -j ACCEPT",
+    families: [4],
+  },
+  {
+    how: `${FOREIGN} drop; }'; nft add rule inet other through ct state established,related accept`,
+    says: "the policy of inet other through",
+    mend: "nft add rule inet other through iifname shop0 accept",
+  },
+  {
+    how: `${FOREIGN} accept; }'; nft add rule inet other through iifname '"shop*"' oifname eth1 reject`,
+    says: "a rule of inet other through (handle 2)",
+    mend: "nft delete rule inet other through handle 2",
+  },
+  {
+    how: "ip6tables -t raw -A PREROUTING -i shop0 -m comment --comment 'not by me' -j DROP",
+    says: "a rule of ip6 raw PREROUTING",
+    mend: "ip6tables -t raw -F PREROUTING",
+    families: [6],
+  },
+  {
+    how: "iptables -N JUDGE; iptables -A JUDGE -j DROP; iptables -A FORWARD -m conntrack --ctstate NEW -j JUDGE",
+    says: "a rule of ip filter JUDGE",
+    mend: "iptables -F JUDGE",
+    families: [4],
+  },
+];
+
+test.each(stopping)("$how: $says", async ({ how, says, mend, families = [4, 6] }) => {
+  for (const family of [4, 6] as const) expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+  expect(await patchbay(["inspect"])).toMatchObject({ code: 0 });
+  await machine.sh(how);
+  for (const family of families) expect(await isAnswered(family)).toBe(false);
+  const { code, stdout } = await patchbay(["inspect", "shop", "web"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining(says) });
+  expect(stdout).toContain("drops what comes in by shop0 and would leave by eth1");
+  // Nothing of ours differs, so `repair` is not advised.
+  expect(stdout).not.toContain("patchbay repair");
+  await machine.sh(mend);
+  for (const family of families) expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+  expect(await patchbay(["inspect"])).toMatchObject({ code: 0 });
+  await machine.sh("nft delete table inet other 2>/dev/null || true");
+  for (const tables of ["iptables", "ip6tables"]) {
+    await machine.sh(`${tables} -P FORWARD ACCEPT; ${tables} -F FORWARD; ${tables} -t raw -F`);
+  }
+});
+
+test.each([
+  "iptables -A FORWARD -p udp -j DROP",
+  "iptables -A FORWARD -d 203.0.113.0/24 -j DROP",
+  "iptables -A FORWARD -i docker0 -j DROP",
+  "iptables -A FORWARD -m limit --limit 1/hour -j ACCEPT; iptables -A FORWARD -j DROP",
+  `${FOREIGN} drop; }'; nft add rule inet other through ip saddr 10.0.0.0/8 accept; ` +
+  "nft add rule inet other through ip6 saddr fd00::/8 accept",
+])("what may pass is not told: %s", async (how) => {
+  await machine.sh(how);
+  const { stdout } = await patchbay(["inspect", "shop", "web"]);
+  await machine.sh("iptables -F FORWARD; nft delete table inet other 2>/dev/null || true");
+  expect(stdout).not.toContain("drops what comes in");
+});
