@@ -105,8 +105,11 @@ interface BesideCalls<Spec> {
    * not ask, because the reference plugins' succeeds; `patchbay check` and `plan` do. `repair` puts aside what it can.
    */
   inTheWay?(spec: Spec, host: Host): string[];
-  /** One line for each rule of others that stops what goes through it, when everything is made. `inspect` asks. */
-  stoppedByOthers?(spec: Spec, host: Host, rules: Ruleset): string[];
+  /**
+   * One line for each thing of others that stops what goes through it, when everything is made. `inspect` asks. `rules`:
+   * undefined where they cannot be read.
+   */
+  stoppedByOthers?(spec: Spec, host: Host, rules: Ruleset | undefined): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */

@@ -200,11 +200,9 @@ function stoppedByOthers(
   view: HostView | undefined,
 ): string[] {
   if (kind.stoppedByOthers === undefined || view === undefined) return [];
+  const look = () => kind.stoppedByOthers!(spec, host, view.rules());
   // Many attachments send by one link.
-  return view.once(kind.kind + JSON.stringify(spec), () => {
-    const rules = view.rules();
-    return rules === undefined ? [] : kind.stoppedByOthers!(spec, host, rules);
-  });
+  return kind.isSharedOnHost ? view.once(kind.kind + JSON.stringify(spec), look) : look();
 }
 
 function unknown(kind: string, what: string, reason: string): InspectedResource {

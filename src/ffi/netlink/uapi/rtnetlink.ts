@@ -11,6 +11,7 @@ export const RTM_NEWROUTE = 24;
 export const RTM_DELROUTE = 25;
 export const RTM_GETROUTE = 26;
 export const RTM_NEWNEIGH = 28;
+export const RTM_GETNEIGH = 30;
 export const RTM_NEWRULE = 32;
 export const RTM_DELRULE = 33;
 export const RTM_GETRULE = 34;

@@ -111,6 +111,9 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     if (link === undefined) return alreadyRouted(kernelRoutes(spec, 0), socket);
     return [...new Set(findInFront(givenBy(spec, link), socket).map(({ text }) => text))];
   },
+  stoppedByOthers: ({ ifName, addresses }, host) =>
+    (require("../shared/taken-for.ts") as typeof import("../shared/taken-for.ts"))
+      .takenForAnother(ifName, addresses.map(({ address }) => prefixOf(address)), host),
   repair(spec, host) {
     const { route: socket, inside } = host.container!;
     const { ifName } = spec;

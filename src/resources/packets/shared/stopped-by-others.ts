@@ -17,8 +17,9 @@ const TCP = 6, UDP = 17;
 export function sendersStopped(
   { family, ifName }: { family: 4 | 6; ifName: string },
   { route }: Host,
-  rules: Ruleset,
+  rules: Ruleset | undefined,
 ): string[] {
+  if (rules === undefined) return [];
   const input = getLink(route, ifName), output = linkTowards(route, NOBODY[family]);
   if (input === undefined || input.master !== undefined || output === undefined) return [];
   const stops = [TCP, UDP].map((protocol) => {
