@@ -154,6 +154,18 @@ if [ $CNI_COMMAND = DEL ]; then echo >/run/slow/begun; read _ </run/slow/end; fi
   expect([await check.exited, (await stderr.read()).done]).toEqual([0, true]);
 });
 
+test("where new links begin without IPv6, add names the switch that is there when it has failed", async () => {
+  const six = { type: "host-local", ranges: [[{ subnet: "fd45::/64" }]] };
+  configure("six", [{ type: "bridge", bridge: "six0", isGateway: true, ipam: six }]);
+  await machine.container("six");
+  await machine.sh("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+  const { code, stderr } = await patchbay(["add", "six", "six"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("net.ipv6.conf.default.disable_ipv6 is 1")]);
+  await machine.sh("sysctl -qw net.ipv6.conf.default.disable_ipv6=0");
+  await must("add", "six", "six");
+  await must("del", "six", "six");
+});
+
 describe("what repair advises where it cannot mend", () => {
   test("nothing that ends what works while 'add' would fail", async () => {
     const both = { type: "host-local", ranges: [[{ subnet: "10.41.0.0/24" }], [{ subnet: "fd41::/64" }]] };

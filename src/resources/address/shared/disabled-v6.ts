@@ -6,8 +6,9 @@ export function whyNoV6(link: string): string | undefined {
   const name = readSysctl(keyOf(link)) === undefined ? "default" : link, value = readSysctl(keyOf(name));
   if (value === "0") return undefined;
   if (value === undefined) return "this kernel runs without IPv6 (ipv6.disable=1)";
-  // An administrator who switched it off for all has to switch it on for all: the uplink has lost its addresses, too.
-  const key = keyOf(readSysctl(keyOf("all")) === "1" ? "all" : name);
+  // An administrator who switched it off for all has to switch it on for all: the uplink has lost its addresses, too. A
+  // link that ADD has made, and takes away again, has what `default` says.
+  const key = keyOf(["all", "default"].find((each) => readSysctl(keyOf(each)) === "1") ?? name);
   return `IPv6 is disabled on ${link}: ${sysctlName(key)} is 1`;
 }
 
