@@ -2,7 +2,7 @@
 import { closeFile, exists } from "../ffi/files.ts";
 import { hasNfTables } from "../ffi/netlink/nftables/batch.ts";
 import { knowsLinkKind } from "../ffi/netlink/route/link.ts";
-import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, withNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, makeNetns, openOwnNetns } from "../ffi/netns.ts";
 
 const probes = {
@@ -15,7 +15,7 @@ const probes = {
   "ipvlan links": hasKind("ipvlan"),
   "VRF links": hasKind("vrf"),
   "tap links": () => exists("/dev/net/tun"),
-  "nf_tables": () => withSocket(NETLINK_NETFILTER, hasNfTables),
+  "nf_tables": () => withNetlink(NETLINK_NETFILTER, hasNfTables),
   // Nobody gives out leases in the namespaces of a run, and no switch runs there.
   "a DHCP server": () => false,
   "Open vSwitch": () => false,
@@ -42,14 +42,5 @@ function elsewhere(probe: () => boolean): boolean {
 }
 
 function hasKind(kind: string): () => boolean {
-  return () => withSocket(NETLINK_ROUTE, (socket) => knowsLinkKind(socket, kind));
-}
-
-function withSocket<T>(protocol: number, ask: (socket: NetlinkSocket) => T): T {
-  const socket = openNetlink(protocol);
-  try {
-    return ask(socket);
-  } finally {
-    socket.close();
-  }
+  return () => withNetlink(NETLINK_ROUTE, (socket) => knowsLinkKind(socket, kind));
 }

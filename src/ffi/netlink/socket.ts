@@ -47,3 +47,13 @@ export function openNetlink(protocol: number): NetlinkSocket {
     },
   };
 }
+
+/** Runs `work` with a socket of its own. */
+export function withNetlink<T>(protocol: number, work: (socket: NetlinkSocket) => T): T {
+  const socket = openNetlink(protocol);
+  try {
+    return work(socket);
+  } finally {
+    socket.close();
+  }
+}

@@ -1,7 +1,7 @@
 /** `netavark create`: reads what podman asks for, and looks at the host's links and at other drivers. */
 import { object } from "../../../cni/decode.ts";
 import { parseDocument } from "../../../cni/json.ts";
-import { NETLINK_ROUTE, openNetlink } from "../../../ffi/netlink/socket.ts";
+import { NETLINK_ROUTE, withNetlink } from "../../../ffi/netlink/socket.ts";
 import { listLinks } from "../../../ffi/netlink/route/link.ts";
 import { randomBytes } from "../../../ffi/random.ts";
 import { finishNetwork } from "../create/network.ts";
@@ -40,12 +40,7 @@ function readCreation(input: Uint8Array): Creation {
 }
 
 function linkNames(): string[] {
-  const socket = openNetlink(NETLINK_ROUTE);
-  try {
-    return listLinks(socket).map(({ name }) => name);
-  } finally {
-    socket.close();
-  }
+  return withNetlink(NETLINK_ROUTE, listLinks).map(({ name }) => name);
 }
 
 /** The driver may change everything but what podman knows the network by. */
