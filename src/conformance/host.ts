@@ -7,7 +7,7 @@ import { addAddress, delAddress, listAddresses } from "../ffi/netlink/route/addr
 import { vethKind } from "../ffi/netlink/route/link-kinds.ts";
 import { addLink, delLink, getLink, type Link, setLink } from "../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../ffi/netlink/route/loopback.ts";
-import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { NETLINK_ROUTE, type NetlinkSocket, withNetlink } from "../ffi/netlink/socket.ts";
 import { ENTERING, inNetns, isEntered, makeNetns, openOwnNetns } from "../ffi/netns.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
@@ -63,10 +63,6 @@ export class TrialHost {
 
   inside<T>(container: TrialContainer, work: (routes: NetlinkSocket) => T): T {
     return inNetns(container.netns, this.netns, () => withRoutes(work));
-  }
-
-  outside<T>(work: (routes: NetlinkSocket) => T): T {
-    return withRoutes(work);
   }
 
   /** A link whose other end is in a namespace of its own, as a network card has a cable. */
@@ -148,10 +144,5 @@ function linkThatIsThere(routes: NetlinkSocket, ifName: string): Link {
 }
 
 function withRoutes<T>(work: (routes: NetlinkSocket) => T): T {
-  const routes = openNetlink(NETLINK_ROUTE);
-  try {
-    return work(routes);
-  } finally {
-    routes.close();
-  }
+  return withNetlink(NETLINK_ROUTE, work);
 }

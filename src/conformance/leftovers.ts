@@ -7,7 +7,7 @@ import { describeRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { listRoutingRules } from "../ffi/netlink/route/rule.ts";
 import { listClasses, listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { readHtbClass, readTbf } from "../ffi/netlink/tc/shapers.ts";
-import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, withNetlink } from "../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { formatPrefix, isLinkLocal } from "../net/address.ts";
 import { UnmetDemand } from "./unmet-demand.ts";
@@ -21,9 +21,9 @@ const BITS = 8;
 const NO_TABLE = 0;
 const RT_TABLE_UNSPEC = 0, FIRST_MULTICAST = 0xff;
 
-export function linesOnHost(host: TrialHost): string[] {
+export function linesOnHost(): string[] {
   return [
-    ...host.outside((routes) => [...networkLines(routes), ...limits(routes)]),
+    ...withNetlink(NETLINK_ROUTE, (routes) => [...networkLines(routes), ...limits(routes)]),
     ...packetRules(),
     ...writtenFiles(),
   ];
@@ -70,19 +70,26 @@ function limits(socket: NetlinkSocket): string[] {
 }
 
 export function packetRules(): string[] {
-  const socket = openNetlink(NETLINK_NETFILTER);
-  try {
-    return rulesetLines(socket);
-  } finally {
-    socket.close();
-  }
+  return withNetlink(NETLINK_NETFILTER, rulesetLines);
 }
 
 /** Five seconds: a busy kernel takes long, and a plugin that leaves something is told late, not wrongly. */
 const LOOKS = 100, PAUSE_MS = 50;
 
+export function requireNothingLeftOnHost(before: readonly string[]): void {
+  requireNothingLeft(before, linesOnHost, "left on the host after DEL");
+}
+
+export function requireNothingLeftInside(
+  host: TrialHost,
+  container: TrialContainer,
+  before: readonly string[],
+): void {
+  requireNothingLeft(before, () => linesInContainer(host, container), "left in the namespace after DEL");
+}
+
 /** The kernel may take a moment to remove a link for good. */
-export function requireNothingLeft(before: readonly string[], now: () => readonly string[], what: string): void {
+function requireNothingLeft(before: readonly string[], now: () => readonly string[], what: string): void {
   let left = more(before, now());
   for (let look = 1; left.length > 0 && look < LOOKS; look++) {
     Bun.sleepSync(PAUSE_MS);

@@ -33,8 +33,6 @@ export interface Change {
   version?: string;
   /** Variables that differ. A variable with the value undefined is not set. */
   env?: Record<string, string | undefined>;
-  /** Written to stdin instead of the configuration. */
-  stdin?: string;
 }
 
 export const NETWORK = "conformance";
@@ -61,15 +59,21 @@ export class Trial {
     return new TrialAttachment(this, this.host.container(name), containerId);
   }
 
+  /** An attachment that is made. */
+  attached(name: string): TrialAttachment {
+    const one = this.attachment(name);
+    one.add();
+    return one;
+  }
+
   /** The configuration of a call without its attachment. */
   configuration({ conf, version = this.plugin.version }: Change = {}): Record<string, unknown> {
     return { cniVersion: version, name: NETWORK, type: this.plugin.name, ...this.plugin.subject?.conf, ...conf };
   }
 
   /** A call without an attachment: VERSION, STATUS, GC. */
-  call(command: string, change: Change = {}): PluginAnswer {
-    const { stdin = JSON.stringify(this.configuration(change)), env } = change;
-    return this.run(stdin, { CNI_COMMAND: command, ...env });
+  call(command: string, change: Pick<Change, "conf"> = {}): PluginAnswer {
+    return this.run(JSON.stringify(this.configuration(change)), { CNI_COMMAND: command });
   }
 
   collectGarbage(valid: readonly TrialAttachment[], conf: Record<string, unknown> = {}): PluginAnswer {
@@ -132,7 +136,7 @@ export class TrialAttachment {
     const version = change.version ?? trial.plugin.version;
     const prevResult = command === "ADD" ? this.before?.(version) : this.result;
     const conf = trial.configuration({ ...change, conf: { prevResult, ...change.conf } });
-    return trial.run(change.stdin ?? JSON.stringify(conf), {
+    return trial.run(JSON.stringify(conf), {
       CNI_COMMAND: command,
       CNI_CONTAINERID: containerId,
       CNI_NETNS: container.path,
@@ -151,8 +155,8 @@ export class TrialAttachment {
     }
   }
 
-  check(change: Change = {}): void {
-    requireSuccess(this.call("CHECK", change));
+  check(): void {
+    requireSuccess(this.call("CHECK"));
   }
 
   del(change: Change = {}, when = ""): void {

@@ -4,7 +4,7 @@ import type { SpecDemand } from "../demand.ts";
 import type { Trial } from "../trial.ts";
 import { UnmetDemand } from "../unmet-demand.ts";
 
-const VERSION = "Section 5, VERSION Success";
+const must = { section: "Section 5, VERSION Success", strength: "must", since: "0.2.0" } as const;
 const FORM = /^\d+\.\d+\.\d+$/;
 
 function ask(trial: Trial, stdin: string): Record<string, unknown> {
@@ -25,11 +25,9 @@ export function supportedVersions(document: Record<string, unknown>): string[] {
 
 export const about: readonly SpecDemand[] = [
   {
+    ...must,
     name: "version-lists-supported",
     sentence: 'VERSION prints a JSON object with "supportedVersions", a list of versions of the specification',
-    section: VERSION,
-    strength: "must",
-    since: "0.2.0",
     check(trial) {
       const wrong = supportedVersions(asRuntimesAsk(trial)).filter((one) => !FORM.test(one));
       if (wrong.length > 0) {
@@ -38,11 +36,9 @@ export const about: readonly SpecDemand[] = [
     },
   },
   {
+    ...must,
     name: "version-states-its-own",
     sentence: 'The answer to VERSION has "cniVersion", the version of the answer',
-    section: VERSION,
-    strength: "must",
-    since: "0.2.0",
     check(trial) {
       const { cniVersion } = asRuntimesAsk(trial);
       if (typeof cniVersion !== "string" || !FORM.test(cniVersion)) {

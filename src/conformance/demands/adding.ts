@@ -9,6 +9,7 @@ import { listIn, type Trial, type TrialAttachment } from "../trial.ts";
 import { UnmetDemand } from "../unmet-demand.ts";
 
 const ADD = "Section 2, ADD", RESULT = "Section 5, ADD Success";
+const ofMain = { section: ADD, strength: "should", since: "0.3.0", kinds: ["main"] } as const;
 
 type Result = Record<string, unknown>;
 
@@ -109,12 +110,10 @@ export const adding: readonly SpecDemand[] = [
     },
   },
   {
+    ...ofMain,
     name: "result-names-interface",
     sentence: "The result lists the interface CNI_IFNAME with the path of its namespace as sandbox",
     section: RESULT,
-    strength: "should",
-    since: "0.3.0",
-    kinds: ["main"],
     check(trial) {
       const one = trial.attachment("c1");
       entryOf(one, one.add());
@@ -135,12 +134,9 @@ export const adding: readonly SpecDemand[] = [
     },
   },
   {
+    ...ofMain,
     name: "add-makes-interface",
     sentence: "ADD makes the interface CNI_IFNAME in the namespace CNI_NETNS, with the MAC address of the result",
-    section: ADD,
-    strength: "should",
-    since: "0.3.0",
-    kinds: ["main"],
     check(trial) {
       const one = trial.attachment("c1"), entry = entryOf(one, one.add());
       const link = trial.host.linkIn(one.container, one.ifName);
@@ -151,12 +147,11 @@ export const adding: readonly SpecDemand[] = [
     },
   },
   {
+    ...ofMain,
     name: "add-sets-addresses",
     sentence: "The addresses that the result gives to the container's interface are in its namespace",
     section: "Section 4",
     strength: "implied",
-    since: "0.3.0",
-    kinds: ["main"],
     check(trial) {
       const one = trial.attachment("c1"), interfaces = (result: Result) => listIn(result, "interfaces");
       const result = one.add(), index = interfaces(result).indexOf(entryOf(one, result));
@@ -171,12 +166,11 @@ export const adding: readonly SpecDemand[] = [
     },
   },
   {
+    ...ofMain,
     name: "add-refuses-existing-interface",
     sentence: "ADD of an interface that the namespace has already is an error",
-    section: ADD,
     strength: "must",
     since: "0.1.0",
-    kinds: ["main"],
     unless: ({ subject }) => subject.ifName === "lo" ? "every namespace has lo" : undefined,
     check(trial) {
       const one = trial.attachment("c1");

@@ -41,7 +41,7 @@ export const collecting: readonly SpecDemand[] = [
     name: "gc-empty-list",
     sentence: "GC with an empty list of valid attachments succeeds",
     check(trial) {
-      trial.attachment("c1").add();
+      trial.attached("c1");
       requireSuccess(trial.collectGarbage([]));
     },
   },

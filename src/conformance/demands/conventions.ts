@@ -1,7 +1,7 @@
 /** The conventions of CNI, and keys that a plugin does not know. */
 import { told } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import { isLimit, limitTo, linesOnHost, more, packetRules, requireNothingLeft } from "../leftovers.ts";
+import { isLimit, limitTo, linesOnHost, more, packetRules, requireNothingLeftOnHost } from "../leftovers.ts";
 import { everyKind } from "../subjects.ts";
 import { listIn, type Trial } from "../trial.ts";
 import { UnmetDemand } from "../unmet-demand.ts";
@@ -10,6 +10,7 @@ import { callsAfterAdd, isSuccessful } from "./collecting.ts";
 const CONVENTIONS = "the conventions of CNI";
 const NOT_THERE = "the plugin does not have the capability";
 const withoutIps = ({ subject }: Trial) => subject.ip === undefined ? NOT_THERE : undefined;
+const args = { section: CONVENTIONS, strength: "should", since: "0.2.0", kinds: everyKind } as const;
 const capability = {
   section: `Section 3, Deriving runtimeConfig; ${CONVENTIONS}`,
   strength: "should",
@@ -18,12 +19,9 @@ const capability = {
 
 export const conventions: readonly SpecDemand[] = [
   {
+    ...args,
     name: "args-ignored",
     sentence: 'Data below "args" that the plugin does not understand is ignored',
-    section: CONVENTIONS,
-    strength: "should",
-    since: "0.2.0",
-    kinds: everyKind,
     check: (trial) => void trial.attachment("c1").add({ conf: { args: { labels: [{ key: "app", value: "db" }] } } }),
   },
   {
@@ -49,12 +47,9 @@ export const conventions: readonly SpecDemand[] = [
       void trial.attachment("c1").add({ conf: { runtimeConfig: { "com.example.unknown": { key: "value" } } } }),
   },
   {
+    ...args,
     name: "args-ips",
     sentence: 'The result has the addresses of "args", below "cni" and "ips"',
-    section: CONVENTIONS,
-    strength: "should",
-    since: "0.2.0",
-    kinds: everyKind,
     unless: withoutIps,
     check: (trial) => requireIp(trial, { args: { cni: { ips: [trial.subject.ip] } } }),
   },
@@ -134,14 +129,14 @@ function requireMadeAndRemoved(
   conf: Record<string, unknown>,
   requireMade: (made: readonly string[]) => void,
 ): void {
-  const one = trial.attachment("c1"), before = linesOnHost(trial.host);
+  const one = trial.attachment("c1"), before = linesOnHost();
   one.add({ conf });
-  requireMade(more(before, linesOnHost(trial.host)));
+  requireMade(more(before, linesOnHost()));
   one.del({ conf });
-  const other = trial.attachment("c2"), between = linesOnHost(trial.host);
+  const other = trial.attachment("c2"), between = linesOnHost();
   other.add({ conf });
   other.del({ conf });
-  requireNothingLeft(between, () => linesOnHost(trial.host), "left on the host after DEL");
+  requireNothingLeftOnHost(between);
 }
 
 function requireIp(trial: Trial, conf: Record<string, unknown>): void {

@@ -1,9 +1,9 @@
 /** DEL: it succeeds whatever is missing, and leaves nothing. */
 import { requireError } from "../answer.ts";
 import type { SpecDemand } from "../demand.ts";
-import { linesInContainer, linesOnHost, requireNothingLeft } from "../leftovers.ts";
+import { linesInContainer, linesOnHost, requireNothingLeftInside, requireNothingLeftOnHost } from "../leftovers.ts";
 import { everyKind } from "../subjects.ts";
-import type { Trial, TrialAttachment } from "../trial.ts";
+import type { Trial } from "../trial.ts";
 import { requireAddressBack, whyNoPool, whyNoSecondContainer } from "./pool.ts";
 
 const DEL = "Section 2, DEL";
@@ -11,15 +11,7 @@ const should = { section: DEL, strength: "should", since: "0.1.0", kinds: everyK
 
 /** Makes an attachment and removes it: bridges and chains of rules then stay for the network's next attachment. */
 function used(trial: Trial): void {
-  const first = trial.attachment("first");
-  first.add();
-  first.del();
-}
-
-function attached(trial: Trial): TrialAttachment {
-  const one = trial.attachment("c1");
-  one.add();
-  return one;
+  trial.attached("first").del();
 }
 
 export const deleting: readonly SpecDemand[] = [
@@ -27,7 +19,7 @@ export const deleting: readonly SpecDemand[] = [
     ...should,
     name: "del-succeeds",
     sentence: "DEL after ADD succeeds",
-    check: (trial) => attached(trial).del(),
+    check: (trial) => trial.attached("c1").del(),
   },
   {
     ...should,
@@ -37,11 +29,7 @@ export const deleting: readonly SpecDemand[] = [
       const one = trial.attachment("c1"), before = linesInContainer(trial.host, one.container);
       one.add();
       one.del();
-      requireNothingLeft(
-        before,
-        () => linesInContainer(trial.host, one.container),
-        "left in the namespace after DEL",
-      );
+      requireNothingLeftInside(trial.host, one.container, before);
     },
   },
   {
@@ -50,10 +38,10 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "DEL undoes everything that ADD did for the container on the host: links, routes, rules, files",
     check(trial) {
       used(trial);
-      const one = trial.attachment("c1"), before = linesOnHost(trial.host);
+      const one = trial.attachment("c1"), before = linesOnHost();
       one.add();
       one.del();
-      requireNothingLeft(before, () => linesOnHost(trial.host), "left on the host after DEL");
+      requireNothingLeftOnHost(before);
     },
   },
   {
@@ -75,16 +63,12 @@ export const deleting: readonly SpecDemand[] = [
       const conf = trial.subject.confOfOneAddress!;
       trial.attachment("c1").add({ conf });
       const late = trial.attachment("c2"),
-        host = linesOnHost(trial.host),
+        host = linesOnHost(),
         inside = linesInContainer(trial.host, late.container);
       requireError(late.call("ADD", { conf }));
       late.del({ conf });
-      requireNothingLeft(
-        inside,
-        () => linesInContainer(trial.host, late.container),
-        "left in the namespace after DEL",
-      );
-      requireNothingLeft(host, () => linesOnHost(trial.host), "left on the host after DEL");
+      requireNothingLeftInside(trial.host, late.container, inside);
+      requireNothingLeftOnHost(host);
     },
   },
   {
@@ -93,7 +77,7 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "DEL succeeds again after a DEL",
     strength: "must",
     check(trial) {
-      const one = attached(trial);
+      const one = trial.attached("c1");
       one.del();
       one.del({}, " (the second DEL)");
     },
@@ -108,14 +92,14 @@ export const deleting: readonly SpecDemand[] = [
     ...should,
     name: "del-without-prevresult",
     sentence: "DEL without prevResult succeeds",
-    check: (trial) => attached(trial).del({ conf: { prevResult: undefined } }),
+    check: (trial) => trial.attached("c1").del({ conf: { prevResult: undefined } }),
   },
   {
     ...should,
     name: "del-empty-netns",
     sentence: "DEL with an empty CNI_NETNS, or without it, succeeds: the namespace is gone",
     check(trial) {
-      const one = attached(trial);
+      const one = trial.attached("c1");
       one.del({ env: { CNI_NETNS: "" } }, " (CNI_NETNS empty)");
       one.del({ env: { CNI_NETNS: undefined } }, " (CNI_NETNS not set)");
     },
@@ -137,7 +121,7 @@ export const deleting: readonly SpecDemand[] = [
     name: "del-gone-netns",
     sentence: "DEL succeeds when the path CNI_NETNS is not there any more",
     check(trial) {
-      const one = attached(trial);
+      const one = trial.attached("c1");
       trial.host.removeContainer(one.container);
       one.del();
     },
@@ -148,11 +132,11 @@ export const deleting: readonly SpecDemand[] = [
     sentence: "DEL removes what ADD did on the host also when the namespace is gone",
     check(trial) {
       used(trial);
-      const one = trial.attachment("c1"), before = linesOnHost(trial.host);
+      const one = trial.attachment("c1"), before = linesOnHost();
       one.add();
       trial.host.removeContainer(one.container);
       one.del();
-      requireNothingLeft(before, () => linesOnHost(trial.host), "left on the host after DEL");
+      requireNothingLeftOnHost(before);
     },
   },
   {
@@ -162,7 +146,7 @@ export const deleting: readonly SpecDemand[] = [
     section: `${DEL}; engines after a reboot`,
     strength: "engines",
     check(trial) {
-      const one = attached(trial);
+      const one = trial.attached("c1");
       trial.host.removeContainer(one.container, { staysAsFile: true });
       one.del();
     },

@@ -6,6 +6,8 @@ import { NETWORK, type Trial } from "../trial.ts";
 import { UnmetDemand } from "../unmet-demand.ts";
 
 const ERROR = "Section 5, Error", PARAMETERS = "Section 2, Parameters";
+const should = { section: ERROR, strength: "should", since: "0.1.0" } as const;
+const implied = { section: ERROR, strength: "implied", since: "0.1.0" } as const;
 
 const NAMES_OF_NO_LINK = ["a/b", "sixteen-is-a-lot", ".."];
 
@@ -36,22 +38,18 @@ function missing(variable: string): SpecDemand {
 
 export const errors: readonly SpecDemand[] = [
   {
+    ...should,
     name: "error-document",
     sentence: 'A plugin that fails prints a JSON object to stdout with "code", a number, and "msg", a text',
-    section: ERROR,
-    strength: "should",
-    since: "0.1.0",
     check(trial) {
       const answer = unsupported(trial), { msg } = requireError(answer);
       if (typeof msg !== "string" || msg === "") throw new UnmetDemand(`the error has no "msg": ${told(answer)}`);
     },
   },
   {
+    ...should,
     name: "error-states-version",
     sentence: 'The object of an error has "cniVersion", when the configuration could be read',
-    section: ERROR,
-    strength: "should",
-    since: "0.1.0",
     check(trial) {
       const answer = unsupported(trial), { cniVersion } = requireError(answer);
       if (typeof cniVersion !== "string" || cniVersion === "") {
@@ -71,19 +69,16 @@ export const errors: readonly SpecDemand[] = [
     },
   },
   {
+    ...implied,
     name: "error-unsupported-version",
     sentence: "A version of the configuration that the plugin does not support is an error with code 1",
-    section: ERROR,
-    strength: "implied",
-    since: "0.1.0",
     check: (trial) => void requireError(unsupported(trial), INCOMPATIBLE_VERSION),
   },
   {
+    ...implied,
     name: "error-unknown-command",
     sentence: "A CNI_COMMAND that the specification does not have is an error with code 4",
     section: `${PARAMETERS}; ${ERROR}`,
-    strength: "implied",
-    since: "0.1.0",
     check: (trial) => void requireError(add(trial, { CNI_COMMAND: "ATTACH" }), INVALID_ENVIRONMENT),
   },
   missing("CNI_CONTAINERID"),
@@ -108,20 +103,18 @@ export const errors: readonly SpecDemand[] = [
     },
   },
   {
+    ...implied,
     name: "error-invalid-ifname-code",
     sentence: "The error for an interface name that no link can have has code 4",
-    section: ERROR,
-    strength: "implied",
     since: "0.4.0",
     check(trial) {
       for (const name of NAMES_OF_NO_LINK) requireError(add(trial, { CNI_IFNAME: name }), INVALID_ENVIRONMENT);
     },
   },
   {
+    ...implied,
     name: "error-undecodable",
     sentence: "A configuration that is no JSON is an error with code 6",
-    section: ERROR,
-    strength: "implied",
     since: "0.3.0",
     check: (trial) => void requireError(addWith(trial, `{"cniVersion":"${trial.plugin.version}"`), DECODING_FAILURE),
   },
