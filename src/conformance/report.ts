@@ -1,12 +1,7 @@
 /** What was seen: for people, for programs, for systems that collect the results of tests. */
 import type { Outcome, PluginReport } from "./demand.ts";
 
-export interface Counts {
-  passed: number;
-  failed: number;
-  unknown: number;
-  skipped: number;
-}
+type Counts = Record<Outcome["outcome"], number>;
 
 export function countsOf(outcomes: readonly Outcome[]): Counts {
   const counts: Counts = { passed: 0, failed: 0, unknown: 0, skipped: 0 };

@@ -115,19 +115,17 @@ export function isFull({ capacity, free }: Pool): boolean {
 }
 
 function absentDevices(network: Network, path: string): string[] {
-  return network.plugins.flatMap((plugin) => absentDevice(network, plugin, path) ?? []);
-}
-
-function absentDevice(network: Network, plugin: NetworkPlugin, path: string): string | undefined {
-  try {
-    const found = findPlugin(plugin.type, path);
-    if (!("own" in found) || found.own.absentDevice === undefined) return undefined;
-    const { own } = found, call = statusCall(network, plugin, path), conf = own.validate(call.document);
-    return openSession().withHost(call, true, (host) => own.absentDevice!(conf, host));
-  } catch {
-    // STATUS has said why.
-    return undefined;
-  }
+  return network.plugins.flatMap((plugin) => {
+    try {
+      const found = findPlugin(plugin.type, path);
+      if (!("own" in found) || found.own.absentDevice === undefined) return [];
+      const { own } = found, call = statusCall(network, plugin, path), conf = own.validate(call.document);
+      return openSession().withHost(call, true, (host) => own.absentDevice!(conf, host)) ?? [];
+    } catch {
+      // STATUS has said why.
+      return [];
+    }
+  });
 }
 
 function statusCall(network: Network, plugin: NetworkPlugin, path: string) {

@@ -56,9 +56,7 @@ export function overlapsWith(one: ClaimingNetwork, others: readonly ClaimingNetw
     if (other.name === one.name) continue;
     const clash = one.claims.find((claim) => other.claims.some((theirs) => areInTheWay(claim, theirs)));
     if (clash === undefined) continue;
-    const subnet = subnetOf(clash), sharing = bySubnet.get(subnet);
-    if (sharing === undefined) bySubnet.set(subnet, [other]);
-    else sharing.push(other);
+    bySubnet.getOrInsertComputed(subnetOf(clash), () => []).push(other);
   }
   return [...bySubnet].map(([subnet, sharing]) => `addresses ${subnet} overlap with those of ${namesOf(sharing)}`);
 }

@@ -60,16 +60,8 @@ function merged(records: readonly CacheRecord[], known: readonly KnownAttachment
   });
   for (const recorded of remaining.values()) {
     const { network, containerId, ifName, netnsPath } = recorded;
-    found.push({
-      network,
-      containerId,
-      ifName,
-      netnsPath,
-      cniArgs: [],
-      capabilityArgs: {},
-      isCached: false,
-      recorded,
-    });
+    const key = { network, containerId, ifName, netnsPath };
+    found.push({ ...key, cniArgs: [], capabilityArgs: {}, isCached: false, recorded });
   }
   return found;
 }

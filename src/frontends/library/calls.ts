@@ -65,8 +65,7 @@ export class Patchbay {
 
   /** All files of the configuration directory, and what would keep containers from being attached. Throws when it is named and missing. */
   networks(): NetworkFile[] {
-    return this.#run(() => {
-      const { configDirectory } = this.#runtime;
+    return this.#prepared(() => this.#runtime, ({ configDirectory }) => {
       if (isNamedButMissing(configDirectory)) {
         throw new CniError(INVALID_CONFIG, `no networks in ${configDirectory}`, "it does not exist");
       }
@@ -188,10 +187,6 @@ export class Patchbay {
       const given = prepare();
       return inProcess(() => work(given));
     });
-  }
-
-  #run<Value>(work: () => Value): Value {
-    return this.#typed(() => inProcess(work));
   }
 
   /** Turns other errors into a CniError, and passes warnings to the program. */
