@@ -105,10 +105,8 @@ test("create", () => {
   const call = (text: string) => ({
     options,
     operand: "",
-    values: [],
+    values: () => [],
     hasFile: false,
-    examine: undefined,
-    optional: () => undefined,
     readInput: () => bytes(text),
   });
   expect(refusal(() => create(call(JSON.stringify(document))))).toBeUndefined();

@@ -4,6 +4,7 @@ import { readInteger } from "../../../interop/podman-documents/integer.ts";
 export interface OptionRule {
   long: string;
   short?: string;
+  isRequired?: true;
   /** The word for its value in help texts. */
   value: string;
   /** May be given several times. */

@@ -8,10 +8,8 @@ export interface NetavarkCall {
   readonly options: GlobalOptions;
   /** The word after the subcommand; empty when it takes none. */
   readonly operand: string;
-  /** The values of the subcommand's required option. */
-  readonly values: readonly string[];
-  /** The value of an optional option. */
-  optional(name: string): string | undefined;
+  /** The values of an option of the subcommand. */
+  values(name: string): readonly string[];
   readonly hasFile: boolean;
   /** stdin, or the file of `--file`. */
   readInput(): Uint8Array;

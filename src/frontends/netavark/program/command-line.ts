@@ -62,8 +62,7 @@ function run(args: readonly string[]): number {
   }
   if (name === "help") return printText(rest[0] === undefined ? programHelp(options) : helpFor(rest[0]));
   const command = commandNamed(name);
-  const known = [...command.option === undefined ? [] : [command.option], ...command.options ?? []];
-  const own = parseOptions(rest, known, { amongWords: true });
+  const own = parseOptions(rest, command.options ?? [], { amongWords: true });
   if (own.wantsHelp) return printText(helpFor(name));
   const operand = operandOf(name, command, own);
   return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand })));
@@ -83,8 +82,7 @@ function runCommand(
   const call = {
     options: globalOptionsOf(global),
     operand,
-    values: command.option === undefined ? [] : own.values.get(command.option.long)!,
-    optional: (name: string) => own.values.get(name)?.[0],
+    values: (name: string) => own.values.get(name) ?? [],
     hasFile: global.values.has("file"),
     readInput: () => readInput(global.values.get("file")?.[0]),
   };
@@ -117,12 +115,12 @@ function helpFor(name: string): string {
 
 /** The word after the subcommand; empty when it takes none. */
 function operandOf(name: string, command: Subcommand, { rest: [first, extra], values }: ParsedOptions): string {
-  const { operand, option } = command,
+  const { operand, options = [] } = command,
     refuse = (text: string) => new RefusedArguments(`${text}\n\n${usage(name, command)}`);
   const unexpected = operand === undefined ? first : extra;
   if (unexpected !== undefined) throw refuse(`unexpected argument '${unexpected}' found`);
   const missing = [
-    ...option !== undefined && !values.has(option.long) ? [shown(option)] : [],
+    ...options.filter(({ long, isRequired }) => isRequired && !values.has(long)).map(shown),
     ...operand !== undefined && first === undefined ? [`<${operand}>`] : [],
   ];
   if (missing.length > 0) {

@@ -6,9 +6,6 @@ export interface Subcommand {
   what: string;
   /** The name of the word after the subcommand, if it takes one. That must be given, and not be empty. */
   operand?: string;
-  /** A required option. */
-  option?: OptionRule;
-  /** The other options. */
   options?: readonly OptionRule[];
   needsConfig?: boolean;
   /** A resident runs it, unless it reads a file: src/native/launch.h hands it over. */
@@ -75,12 +72,13 @@ export const commands: Readonly<Record<string, Subcommand>> = {
   update: {
     what: "Sets the DNS servers that are asked for names outside of a network",
     operand: "NETWORK_NAME",
-    option: {
+    options: [{
       long: "network-dns-servers",
       value: "NETWORK_DNS_SERVERS",
+      isRequired: true,
       repeats: true,
       what: "Addresses with commas between; empty for the host's own servers",
-    },
+    }],
     needsConfig: true,
     run: (call) => (require("./update.ts") as typeof import("./update.ts")).update(call),
   },

@@ -14,11 +14,12 @@ export function dhcpProxy(call: NetavarkCall): number {
   return holdLeases(flagsOf(call), ["netavark", ...process.argv.slice(2)]);
 }
 
-export function flagsOf({ optional }: Pick<NetavarkCall, "optional">): ReturnType<typeof parseFlags> {
-  const patience = optional("timeout"), idleAfter = Number(optional("activity-timeout") ?? IDLE_AFTER_S);
+export function flagsOf({ values }: Pick<NetavarkCall, "values">): ReturnType<typeof parseFlags> {
+  const value = (name: string) => values(name)[0];
+  const patience = value("timeout"), idleAfter = Number(value("activity-timeout") ?? IDLE_AFTER_S);
   return {
     ...parseFlags([]),
-    socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? optional("dir"), optional("uds")),
+    socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? value("dir"), value("uds")),
     patience: patience === undefined ? undefined : Number(patience),
     idleAfter: idleAfter === 0 ? undefined : idleAfter,
   };

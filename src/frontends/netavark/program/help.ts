@@ -17,17 +17,16 @@ export function programHelp(options: readonly OptionRule[]): string {
 }
 
 export function commandHelp(name: string, command: Subcommand): string {
-  const { what, option, options = [] } = command, all = [...option === undefined ? [] : [option], ...options];
+  const { what, options = [] } = command;
   return [
     `${what}\n`,
     `${usage(name, command)}\n`,
-    section("Options", [...all.map(row), ["-h, --help", "Prints help"]]),
+    section("Options", [...options.map(row), ["-h, --help", "Prints help"]]),
   ].join("\n");
 }
 
-export function usage(name: string, { operand, option }: Subcommand): string {
-  const words = ["Usage: netavark", name];
-  if (option !== undefined) words.push(shown(option));
+export function usage(name: string, { operand, options = [] }: Subcommand): string {
+  const words = ["Usage: netavark", name, ...options.filter(({ isRequired }) => isRequired).map(shown)];
   if (operand !== undefined) words.push(`<${operand}>`);
   return words.join(" ");
 }

@@ -142,7 +142,7 @@ test("which subcommands need --config, and what they take", () => {
     "teardown",
     "update",
   ]);
-  expect(commands["update"]!.option!.repeats).toBe(true);
+  expect(commands["update"]!.options![0]!.repeats).toBe(true);
   expect(named.map(([name, command]) => usage(name, command))).toEqual([
     "Usage: netavark create",
     "Usage: netavark dhcp-proxy",
@@ -174,8 +174,7 @@ test("help is in columns", () => {
     commandHelp("brew", {
       what: "Makes tea",
       operand: "POT",
-      option: rules[3]!,
-      options: rules.slice(4),
+      options: [{ ...rules[3]!, isRequired: true }, ...rules.slice(4)],
       run: () => 0,
     }),
   ).toBe(`Makes tea

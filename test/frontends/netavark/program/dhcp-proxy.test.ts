@@ -11,7 +11,7 @@ test.each<[given: Record<string, string>, patience: number | undefined, idleAfte
   [{ "activity-timeout": "20" }, undefined, 20],
   [{ "activity-timeout": "0" }, undefined, undefined],
 ])("%j: a call waits for %p seconds, and the service ends after %p without one", (given, patience, idleAfter) => {
-  expect(flagsOf({ optional: (name) => given[name] })).toMatchObject({ patience, idleAfter });
+  expect(flagsOf({ values: (name) => [given[name] ?? []].flat() })).toMatchObject({ patience, idleAfter });
 });
 
 const places: [args: string[], env: Record<string, string>, socket: string][] = [
