@@ -56,8 +56,9 @@ function behindTexts(message: Uint8Array, count: number): number {
   return at;
 }
 
-export function plainMessage(answer: number): Uint8Array {
-  return encode(answer, 0, 0, 0, 0);
+/** A message without outputs, or with DONE_IN_FILES, with which these come as files. */
+export function plainMessage(answer: number, status = 0): Uint8Array {
+  return encode(answer, status, 0, 0, 0);
 }
 
 /** A message with both outputs; undefined when they are too long for one. */
@@ -68,11 +69,6 @@ export function doneMessage(status: number, stdout: Uint8Array, stderr: Uint8Arr
   message.set(stdout, ANSWER_BYTES);
   message.set(stderr, ANSWER_BYTES + stdout.length);
   return message;
-}
-
-/** A message with which the outputs come as files. */
-export function doneInFilesMessage(status: number): Uint8Array {
-  return encode(DONE_IN_FILES, status, 0, 0, 0);
 }
 
 function encode(

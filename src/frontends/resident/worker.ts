@@ -16,15 +16,7 @@ import { Connection } from "./connection.ts";
 import { DECLINED_BECAUSE, SERVED, Slot, TAKEN_BACK } from "./board.ts";
 import { reasonToDecline, reasonToKeep } from "./declining.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
-import {
-  DECLINED,
-  doneInFilesMessage,
-  doneMessage,
-  plainMessage,
-  readRequest,
-  READY,
-  type Request,
-} from "./protocol.ts";
+import { DECLINED, DONE_IN_FILES, doneMessage, plainMessage, readRequest, READY, type Request } from "./protocol.ts";
 import { Rehearsal } from "./rehearsal.ts";
 import { Streams } from "./streams.ts";
 
@@ -210,6 +202,6 @@ function run(connection: Connection, streams: Streams, { argv }: Request, runCal
   board.count(SERVED);
   const message = doneMessage(status, streams.written(1), streams.written(2));
   if (message !== undefined && connection.send(message)) return;
-  connection.send(doneInFilesMessage(status), streams.files());
+  connection.send(plainMessage(DONE_IN_FILES, status), streams.files());
   streams.reset(true);
 }

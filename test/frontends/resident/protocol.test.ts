@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import {
   DECLINED,
-  doneInFilesMessage,
+  DONE_IN_FILES,
   doneMessage,
   plainMessage,
   readRequest,
@@ -50,7 +50,7 @@ test.each<[what: string, bytes: number[]]>([
 
 test("answers: what it is, the status, the lengths, the outputs", () => {
   expect([...plainMessage(DECLINED)]).toEqual(numbers(2, 0, 0, 0));
-  expect([...doneInFilesMessage(0x1234)]).toEqual(numbers(4, 0x1234, 0, 0));
+  expect([...plainMessage(DONE_IN_FILES, 0x1234)]).toEqual(numbers(4, 0x1234, 0, 0));
   const [stdout, stderr] = [[1, 2, 3], [4, 5]].map((bytes) => Uint8Array.from(bytes)) as [Uint8Array, Uint8Array];
   expect([...doneMessage(7, stdout, stderr)!]).toEqual([...numbers(3, 7, 3, 2), 1, 2, 3, 4, 5]);
 });
