@@ -44,7 +44,7 @@ const unjudged: Record<string, string> = {
   "src/frontends/resident/lease-service.ts": "/dev/null",
   "src/frontends/resident/by-call.ts": "processes in /proc, /dev/null",
   "src/frontends/resident/status.ts": "processes in /proc",
-  "src/frontends/resident/own-file.ts": "/dev/null",
+  "src/frontends/resident/own-file.ts": "the program file that was judged",
   "src/frontends/resident/board.ts": "makes it, in the directory of the socket",
   "src/frontends/resident/streams.ts": "/dev/null",
   "src/frontends/resident/workers.ts": "/dev/null",

@@ -72,7 +72,6 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/services/dhcp/service/service.ts": [1, "the service, until a signal"],
   "src/ffi/poll.ts": [1, "a worker, until a call or its parent's end"],
   "src/frontends/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
-  "src/frontends/resident/own-file.ts": [1, "the child was killed"],
   "src/frontends/resident/serve.ts": [3, "the resident, until a signal"],
 };
 

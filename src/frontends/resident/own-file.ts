@@ -2,10 +2,10 @@
 import { errorText } from "../../cni/error.ts";
 import { moveUp } from "../../ffi/descriptors.ts";
 import { linkTarget } from "../../ffi/directory-entries.ts";
-import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../../ffi/files.ts";
-import { poll, POLLIN } from "../../ffi/poll.ts";
-import { sendSignal, SIGKILL } from "../../ffi/signals.ts";
-import { describeEnding, endingSoFar, hasSucceeded, openPidfd, spawn, waitFor } from "../../ffi/spawn.ts";
+import { closeFile, identify, O_PATH, openFile } from "../../ffi/files.ts";
+import { SIGKILL } from "../../ffi/signals.ts";
+import { describeEnding, type Ending, hasSucceeded } from "../../ffi/spawn.ts";
+import { Overdue, runProgram } from "../../process/run-program.ts";
 import { onlyOurs, UntrustedFile, withJudged } from "../../process/trusted-executable.ts";
 import { warn } from "../../process/warn.ts";
 
@@ -112,26 +112,13 @@ function isSameFile(one: string, other: string): boolean {
 }
 
 function whyItDoesNotRun(path: string, executed: string): string | undefined {
-  const input = openFile("/dev/null", O_RDONLY), output = openFile("/dev/null", O_WRONLY);
+  const program = { path, executed, argv: ["patchbay", "version"], environment: [], patienceMs: PATIENCE_MS };
+  let ending: Ending;
   try {
-    const pid = spawn({
-      path,
-      executed,
-      argv: ["patchbay", "version"],
-      environment: [],
-      descriptors: [input, output, output],
-    });
-    const pidfd = openPidfd(pid);
-    poll([{ fd: pidfd, events: POLLIN }], PATIENCE_MS);
-    if (pidfd >= 0) closeFile(pidfd);
-    let ending = endingSoFar(pid);
-    if (ending === undefined) {
-      sendSignal(pid, SIGKILL);
-      ending = waitFor(pid);
-    }
-    return hasSucceeded(ending) ? undefined : `its command \`version\` ended with ${describeEnding(ending)}`;
-  } finally {
-    closeFile(input);
-    closeFile(output);
+    ({ ending } = runProgram(program, new Uint8Array()));
+  } catch (error) {
+    if (!(error instanceof Overdue)) throw error;
+    ending = { signal: SIGKILL };
   }
+  return hasSucceeded(ending) ? undefined : `its command \`version\` ended with ${describeEnding(ending)}`;
 }
