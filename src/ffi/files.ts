@@ -392,9 +392,9 @@ export function existingPartOf(path: string): string {
 }
 
 /** What is there itself, not where it leads to; undefined when nothing is. */
-export function idAt(path: string): string | undefined {
+export function idAt(target: number | string, followLinks = false): string | undefined {
   try {
-    return identify(path, false).id;
+    return identify(target, followLinks).id;
   } catch {
     return undefined;
   }

@@ -5,7 +5,7 @@
  */
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { placedIn } from "../../engine/operator/known-attachment.ts";
-import { exists, identify } from "../../ffi/files.ts";
+import { exists, idAt } from "../../ffi/files.ts";
 import { closestName } from "../../cni/spelling.ts";
 import { DIGITS_TO_REMOVE, isNetns, namedPath, pidIn } from "./network-arguments.ts";
 import { NETNS_DIRECTORY } from "../../runtime/paths.ts";
@@ -28,7 +28,7 @@ export function namedBy<T extends Named>(text: string, all: readonly T[], digits
     const [one, other] = [named, begun].map(([first]) => first!.containerId);
     throw new Error(`"${text}" is a name of container ${one}, and begins the ID of ${other}`);
   }
-  const id = namespaceAt(pathNamed(text)), inside = id === undefined ? [] : all.filter(isIn(id));
+  const id = idAt(pathNamed(text), true), inside = id === undefined ? [] : all.filter(isIn(id));
   if (inside.length > 0) return inside;
   const begun = begunBy(text, all, digits);
   const ids = [...new Set(begun.map(({ containerId }) => containerId))].sort();
@@ -50,15 +50,7 @@ export function namedOrPlaced(text: string, all: readonly KnownAttachment[], dig
 
 /** A namespace may have several paths. */
 function isIn(id: string): (one: Named) => boolean {
-  return ({ netnsPath }) => netnsPath !== "" && namespaceAt(netnsPath) === id;
-}
-
-function namespaceAt(path: string): string | undefined {
-  try {
-    return identify(path).id;
-  } catch {
-    return undefined;
-  }
+  return ({ netnsPath }) => netnsPath !== "" && idAt(netnsPath, true) === id;
 }
 
 function pathNamed(text: string): string {

@@ -15,7 +15,6 @@ import {
   closeFile,
   exists,
   idAt,
-  identify,
   makeDirectories,
   O_CREAT,
   O_RDWR,
@@ -156,17 +155,9 @@ export function obstacleOnHost(): string | undefined {
 
 /** It stays locked as long as this process lives. */
 export function holdLock(): void {
-  const id = idAt(RESIDENT_LOCK), isGiven = id !== undefined && idOfDescriptor(LOCK) === id;
+  const id = idAt(RESIDENT_LOCK), isGiven = id !== undefined && idAt(LOCK) === id;
   const lock = isGiven ? moveUp(LOCK) : takeLock();
   if (lock === undefined) throw new Error(`a call has started another resident, which has locked ${RESIDENT_LOCK}`);
-}
-
-function idOfDescriptor(fd: number): string | undefined {
-  try {
-    return identify(fd).id;
-  } catch {
-    return undefined;
-  }
 }
 
 export function wasStartedByCall(pid: number): boolean {
