@@ -13,8 +13,8 @@ export class Differences extends CniError {
 }
 
 /** Runs every step, then throws the failures. */
-export function attemptAll(steps: Iterable<() => void>): void {
-  throwJoined(collectFailures(steps, (step) => step()));
+export function attemptAll(steps: Iterable<() => void>, separator?: string): void {
+  throwJoined(collectFailures(steps, (step) => step()), separator);
 }
 
 /** Runs `work` on every item and returns what it threw. */

@@ -1,5 +1,6 @@
 /** Services of systemd: writing their units, and removing them. */
 import { errorText } from "../cni/error.ts";
+import { collectFailures } from "../contract/failures.ts";
 import { environmentEntries } from "../ffi/environment.ts";
 import { findInPath } from "../ffi/find-in-path.ts";
 import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../ffi/files.ts";
@@ -63,27 +64,17 @@ export function installUnitsUnasked(service: ServiceRow, directory: string): voi
     installUnits(service, directory);
     printLine(`\`patchbay install --no-${service.option} ${directory}\` removes that again`);
   } catch (error) {
-    tryAll([
+    // The failure that brought us here is told.
+    collectFailures([
       () => systemctl("disable", "--now", ...names),
       ...names.map((name) => () => void removeFile(`${PLACE}/${name}`)),
       () => systemctl("daemon-reload"),
-    ]);
+    ], (step) => step());
     warn(
       `${errorText(error)}; so the units were removed again. Everything works without them; ` +
         `\`patchbay install --${service.option} ${directory}\` tries it again` +
         (service.permission === undefined ? "" : `, with \`--${service.option}=calls\` a call starts it`),
     );
-  }
-}
-
-/** What one step cannot undo, the next may. */
-function tryAll(steps: readonly (() => void)[]): void {
-  for (const step of steps) {
-    try {
-      step();
-    } catch {
-      // The failure that brought us here is told.
-    }
   }
 }
 

@@ -7,6 +7,7 @@
  */
 import { NOT_IN_EVERY_RELEASE } from "../../../cni/about.ts";
 import { errorText } from "../../../cni/error.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import { hasFileCapabilities, haveSameBytes, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import { EROFS, isErrno } from "../../../ffi/errno.ts";
 import {
@@ -225,28 +226,16 @@ function uninstallFrom(directory: string, given: GivenArguments): void {
   const work = () => {
     checkWhatStays(directory, given);
     // A step that fails does not keep the others from removing what they can; all failures are told at the end.
-    doAll([
+    attemptAll([
       ...services.map((service) => () => removeService(service, directory)),
       () => removeLeftovers(directory, TEMPORARIES),
       () => unlinkPrograms(directory),
       () => uninstall(directory),
-    ]);
+    ], "\n");
   };
   if (exists(directory)) return whileDirectoryLockedIfPossible(directory, work);
   printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
   work();
-}
-
-function doAll(steps: readonly (() => void)[]): void {
-  const failures: string[] = [];
-  for (const step of steps) {
-    try {
-      step();
-    } catch (error) {
-      failures.push(errorText(error));
-    }
-  }
-  if (failures.length > 0) throw new Error(failures.join("\n"));
 }
 
 /** Says why on stderr. */
@@ -293,8 +282,8 @@ function refuseElevated(path: string, file: FileIdentity): void {
   if (hasFileCapabilities(path)) throw new Error(`${shown} has file capabilities; remove them with setcap -r`);
 }
 
-function requireOtherDirectory(option: string, bin: string | undefined, directory: string): void {
-  if (bin !== undefined && absolutePath(bin) === absolutePath(directory)) {
+function requireOtherDirectory(option: string, bin: string, directory: string): void {
+  if (bin === directory) {
     throw new UsageError(`--${option} ${bin} is the plugin directory, where the program itself is`);
   }
 }
