@@ -29,7 +29,7 @@ export function staleAttachments(runtime: Runtime, network: Network, keep: Keep)
   const all = attachmentsToNetwork(runtime, network.name);
   if (keep === "live") {
     const view = new HostView();
-    return all.filter((attachment) => isGone(attachment, view));
+    return all.filter(({ recorded }) => isNamespaceGone(recorded, view));
   }
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
   const valid = new Set(keep.valid.map((one) => ownerText({ ...one, network: network.name })));
@@ -39,11 +39,6 @@ export function staleAttachments(runtime: Runtime, network: Network, keep: Keep)
 /** No record shows whether it is. One `view` serves many. */
 export function mayBeGone({ recorded }: RecordedAttachment, view: HostView): boolean {
   return whereaboutsOf(recorded, view) === "unknown";
-}
-
-/** One `view` serves many. */
-export function isGone({ recorded }: RecordedAttachment, view: HostView): boolean {
-  return isNamespaceGone(recorded, view);
 }
 
 /**
@@ -85,7 +80,7 @@ function deleteStale(
 }
 
 /**
- * Deletes what `isGone` has judged, and nothing of a container with the same id that was attached since, by whatever
+ * Deletes what `isNamespaceGone` has judged, and nothing of a container with the same id that was attached since, by whatever
  * runtime: its records are other ones. The path may lead to another container's namespace, so plugins get none.
  */
 export function deleteGone(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {

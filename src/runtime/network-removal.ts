@@ -3,6 +3,7 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
 import type { Retired } from "../contract/resource.ts";
+import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { collectOutside, networkUpon, removeSharedParts, sweepNetwork } from "../engine/operator/retire.ts";
 import { onHost } from "../engine/on-host.ts";
 import type { Opened } from "../engine/open-host.ts";
@@ -11,7 +12,7 @@ import type { ConfiguredPlugin } from "../engine/plugin-parts.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
-import { deleteGone, isGone } from "./gc.ts";
+import { deleteGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -39,7 +40,12 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
   checkNames(network, undefined);
   return withAllLocked(runtime.cacheDirectory, () => {
     const { isDryRun } = options, attachments = attachmentsToNetwork(runtime, network.name), view = new HostView();
-    requireUnused(network, attachments.filter((one) => !isGone(one, view)), "in use", "nothing is removed");
+    requireUnused(
+      network,
+      attachments.filter(({ recorded }) => !isNamespaceGone(recorded, view)),
+      "in use",
+      "nothing is removed",
+    );
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
     const foreseen = onHost((host) => removeOrForesee(runtime, network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);

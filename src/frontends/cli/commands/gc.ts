@@ -2,15 +2,9 @@
 import { operandsOf } from "../shown-attachments.ts";
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import type { AttachmentName } from "../../../contract/summaries.ts";
-import {
-  collectGarbage,
-  isGone,
-  type Keep,
-  mayBeGone,
-  staleAttachments,
-  unconfiguredNetwork,
-} from "../../../runtime/gc.ts";
+import { collectGarbage, type Keep, mayBeGone, staleAttachments, unconfiguredNetwork } from "../../../runtime/gc.ts";
 import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
+import { isNamespaceGone } from "../../../engine/operator/inspect.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../../runtime/plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../../runtime/records.ts";
@@ -134,7 +128,7 @@ function collect(
 
 function inJson(attachment: RecordedAttachment, view: HostView) {
   const { network, containerId, ifName, netnsPath, isCached } = attachment;
-  return { network, containerId, ifName, netnsPath, isGone: isGone(attachment, view), isCached };
+  return { network, containerId, ifName, netnsPath, isGone: isNamespaceGone(attachment.recorded, view), isCached };
 }
 
 /** cnitool offers no choice: it deletes what the cache has. */
@@ -195,7 +189,7 @@ function nameOf({ network, ifName, recorded }: RecordedAttachment): string {
 const UNCERTAIN = "no record shows whether its namespace is gone";
 
 function remarksOn(attachment: RecordedAttachment, view: HostView): string {
-  const remarks = isGone(attachment, view) ? ["its namespace is gone"] : [];
+  const remarks = isNamespaceGone(attachment.recorded, view) ? ["its namespace is gone"] : [];
   if (mayBeGone(attachment, view)) remarks.push(UNCERTAIN);
   if (!attachment.isCached) remarks.push("not in the cache");
   return remarks.length === 0 ? "" : ` (${remarks.join(", ")})`;

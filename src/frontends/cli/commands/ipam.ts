@@ -4,6 +4,7 @@ import { counted } from "../../../contract/counted.ts";
 import { ownerText } from "../../../contract/owner.ts";
 import { DEFAULT_DIRECTORY } from "../../../services/dhcp/service-protocol.ts";
 import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { isNamespaceGone } from "../../../engine/operator/inspect.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
@@ -12,7 +13,6 @@ import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { canonicalAddress, parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../../runtime/conf/directory.ts";
-import { isGone } from "../../../runtime/gc.ts";
 import { attachmentsOfContainer, knownAttachments } from "../../../runtime/records.ts";
 import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
@@ -224,7 +224,7 @@ function requireGone(given: GivenArguments, network: string, leases: readonly Le
     const { containerId } = owner;
     // Very old lease files name only the container.
     const holder = attachmentsOfContainer(runtimeOf(given), containerId).find((one) =>
-      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, view)
+      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isNamespaceGone(one.recorded, view)
     );
     if (holder === undefined) continue;
     const its = `container ${containerId} has ${address} by ${holder.ifName} in network ${network}`;
