@@ -88,6 +88,7 @@ function onNet1(net: Network): Network {
     add: (container, change) => net.add(container, of(change)),
     check: (container, change) => net.check(container, of(change)),
     del: (container, change) => net.del(container, of(change)),
+    once: (container, change) => net.once(container, of(change)),
     gc: (valid) => net.gc(valid),
   };
 }

@@ -14,6 +14,8 @@ export interface Network {
   // deno-lint-ignore no-explicit-any
   add(container: Container, change?: Change): Promise<any>;
   check(container: Container, change?: Change): Promise<void>;
+  /** ADD and DEL: what then is left, stays for all containers of the network. */
+  once(container: Container, change?: Change): Promise<void>;
   del(container: Container, change?: Change): Promise<void>;
   /** GC that keeps the attachments of these containers' eth0. */
   gc(valid: readonly Container[]): Promise<void>;
@@ -51,6 +53,10 @@ export function network(
   };
   return {
     call,
+    async once(container, change) {
+      await must("ADD", container, change);
+      await must("DEL", container, change);
+    },
     add: async (container, change) => (await must("ADD", container, change)).json,
     check: async (container, change) => void await must("CHECK", container, change),
     del: async (container, change) => void await must("DEL", container, change),

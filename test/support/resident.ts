@@ -3,6 +3,7 @@
  * through-resident.ts counts those that it served.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { expect } from "bun:test";
 import type { Subprocess } from "bun";
 import { isListening } from "./listening.ts";
 import type { Machine } from "./machine.ts";
@@ -39,6 +40,12 @@ export async function startResident(machine: Machine, workers = 2, program = PAT
 /** It ends with the test's process, however that ends. Its workers rehearse nothing, which would take half a second. */
 export function startServe(machine: Machine, options: readonly string[], program = PATCHBAY): Resident {
   return machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", "--rehearsals=0", ...options]);
+}
+
+/** The process ends as it should when it is told to. */
+export async function terminate(process: Pick<Resident, "kill" | "exited">): Promise<void> {
+  process.kill("SIGTERM");
+  expect(await process.exited).toBe(0);
 }
 
 /** What the board says of a worker. */

@@ -19,6 +19,13 @@ export async function openResident(machine: Machine, workers?: number): Promise<
   return { workers: children, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
 }
 
+/** Serves when it is returned. */
+export async function openServing(machine: Machine, workers?: number): Promise<Resident> {
+  const resident = await openResident(machine, workers);
+  await untilServed(machine);
+  return resident;
+}
+
 export async function untilServed(machine: Machine): Promise<void> {
   for (let count = 0; count < 200; count++) if (await traceOf(machine) === "served") return;
   throw new Error("the resident serves nothing");

@@ -5,7 +5,7 @@ import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
 import { childrenOf, startResident } from "../../support/resident.ts";
-import { openResident, untilServed } from "../../support/served.ts";
+import { openServing, untilServed } from "../../support/served.ts";
 
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -41,8 +41,7 @@ test("create, setup and teardown are served; what may wait for others is left to
   await other.call("setup", container);
   await other.teardown(container);
   const moment = await quietMoment(machine);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const told: string[] = [];
   for (const [name, one, ask] of [["own", net, wanted], ["foreign", other, {}]] as const) {
     const document = JSON.stringify(one.document(container, ask));
@@ -72,8 +71,7 @@ test("an error is answered as podman reads it, also through a resident", async (
   await using machine = await openMachine();
   const container = await machine.container("c1");
   const net = DriverNetwork.written(machine, { options: { conflist: "gone" } });
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const { code, json, stderr } = await net.call("setup", container);
   expect({ code, json, stderr }).toEqual({
     code: 1,

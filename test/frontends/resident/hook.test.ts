@@ -5,7 +5,7 @@ import { CONFIGS, hook, silent, startHooked, writeNetwork } from "../../support/
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { openResident, traceOf, untilServed } from "../../support/served.ts";
+import { openResident, openServing, traceOf, untilServed } from "../../support/served.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 // Each machine has a resident of its own.
@@ -34,8 +34,7 @@ test("both hooks are served, with stdin as a pipe and as a file; what may wait r
     expect(await traceOf(machine, { env, stdin }, ["hook", verb, "front", "back"])).toBe("alone");
   }
   const moment = await quietMoment(machine);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   const descriptors = () => resident.workers().map((pid) => readdirSync(`/proc/${pid}/fd`).length);
   const open: number[] = [];
   for (let round = 0; round < 6; round++) {

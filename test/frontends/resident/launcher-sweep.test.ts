@@ -44,8 +44,7 @@ async function openStage(): Promise<Stage> {
   const machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
   const resident = await startResident(machine, 1);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
   const end = async () => {
     resident.kill("SIGKILL");

@@ -8,7 +8,7 @@ import { isListening } from "../../support/listening.ts";
 import { network } from "../../support/network.ts";
 import { writeOtherBuild } from "../../support/other-build.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { childrenOf, hasOwnGroup, isWaiting } from "../../support/resident.ts";
+import { childrenOf, hasOwnGroup, isWaiting, terminate } from "../../support/resident.ts";
 import { untilServed } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
@@ -68,8 +68,7 @@ test("the service is up, comes back with its leases when it is killed, and ends 
   await net.check(container);
   await net.del(container);
   await server.until((all) => kindsOf(all).includes("RELEASE"));
-  next.kill("SIGTERM");
-  expect(await next.exited).toBe(0);
+  await terminate(next);
   await untilTrue(() => hasEnded(third), Boolean);
   await untilTrue(async () => (await machine.run(["test", "-e", SOCKET])).code, (code) => code === 1);
 });
@@ -90,8 +89,7 @@ test("an upgrade: the service is of the new build, too, and has the leases", asy
   expect(await machine.sh(`readlink /proc/${after}/exe`)).toBe(`${own}\n`);
   await net.check(container);
   expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });
 
 test("ipam list shows the leases, and which are given up", async () => {

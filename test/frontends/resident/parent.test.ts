@@ -9,7 +9,7 @@ import { AF_UNIX, openSocket, SOCK_DGRAM, SOCK_NONBLOCK } from "../../../src/ffi
 import { unixAddress } from "../../../src/ffi/socket/unix.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident } from "../../support/resident.ts";
+import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident, terminate } from "../../support/resident.ts";
 import { untilServed } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
 import { untilServed as untilACallIsServed } from "../../support/served.ts";
@@ -79,8 +79,7 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
   await untilServed(machine);
   await untilTrue(() => descriptorsOf(pid), (count) => count === open);
 
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   expect([manager.hear(), manager.hear()]).toEqual(["STOPPING=1", ""]);
   await listening;
   const lines = said.split("\n"), again = `${SOCKET} was removed; the resident listens on a new one`;
@@ -106,8 +105,7 @@ test("a worker that cannot be started is said, tried again, and leaves nothing o
   await tracer.exited;
   expect((await untilServed(machine)).workersReplaced).toBe(1);
   expect(descriptorsOf(pid)).toBe(open);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   const lines = (await resident.stderr.text()).trim().split("\n").slice(1);
   expect(lines).toEqual([
     expect.stringMatching(/^patchbay: cannot start a worker: .*resource temporarily unavailable/),

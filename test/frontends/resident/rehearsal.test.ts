@@ -10,7 +10,7 @@ import { type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { random } from "../../support/random.ts";
-import { childrenOf, readyWorkersOf, type Resident, startServe } from "../../support/resident.ts";
+import { childrenOf, readyWorkersOf, type Resident, startServe, terminate } from "../../support/resident.ts";
 import { statusOf } from "../../support/resident-status.ts";
 import { untilServed } from "../../support/served.ts";
 import { untilTrue } from "../../support/until-true.ts";
@@ -70,8 +70,7 @@ test("so many times, in namespaces and files of its own; then the worker is as o
 test("calls that come meanwhile are served, and are about the host", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine), { resident } = await startRehearsing(machine, 10_000);
   await untilServed(machine);
   for (let turn = 0; turn < 10; turn++) {
@@ -82,8 +81,7 @@ test("calls that come meanwhile are served, and are about the host", async () =>
   }
   expect(await leftSince(moment, machine)).toEqual([]);
   expect((await statusOf(machine)).served).toBeGreaterThan(0);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });
 
 test("killed in the middle of it, nothing stays, and no process goes on", async () => {

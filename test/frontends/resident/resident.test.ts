@@ -9,7 +9,7 @@ import { SOCKET } from "../../support/resident.ts";
 import { childrenOf, startResident } from "../../support/resident.ts";
 import { statusOf, untilServed as untilPresent } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
-import { openResident, traceOf, untilServed } from "../../support/served.ts";
+import { openResident, openServing, traceOf, untilServed } from "../../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 
 // Each machine has a resident of its own.
@@ -22,8 +22,7 @@ test("a resident serves what is like it, and nobody else", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
   expect(await traceOf(machine)).toBe("alone");
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   expect(await traceOf(machine, { env: { PATCHBAY_RESIDENT: "off" } })).toBe("alone");
   expect(await traceOf(machine, { in: container })).toBe("alone");
   const others = [
@@ -109,8 +108,7 @@ test("the same answers as without, and nothing is left", async () => {
   const container = await machine.container("c1"), net = network(machine, conf);
   const alone = await roundOf();
   const moment = await quietMoment(machine);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   for (let count = 0; count < 20; count++) expect(await roundOf()).toEqual(alone);
   // Each call forgets the children of earlier ones. When several calls come at the same time, each worker gets one.
   await untilTrue(
@@ -144,8 +142,7 @@ test("stdin may be a pipe, a file that is read from its middle, or missing", asy
     const plugin = `${patchbayPlugins()}/bridge`, words = ["sh", "-c", script, plugin];
     return await machine.run(words, { env: { ...env, CNI_COMMAND, TEXT: text } });
   };
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const ways = [
     `printf %s "$TEXT" | $0`,
     `(sleep 0.1; printf %s "$TEXT") | $0`,
@@ -168,13 +165,10 @@ test("workers are killed again and again: every call succeeds, and nothing is le
     name: "addresses",
     ipam: { ...ipam, subnet: "10.2.0.0/24" },
   });
-  await addresses.add(container);
-  await addresses.del(container);
-  await net.add(container);
-  await net.del(container);
+  await addresses.once(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   let isRunning = true;
   const killing = (async () => {
     for (let turn = 0; isRunning; turn++) {
@@ -185,10 +179,8 @@ test("workers are killed again and again: every call succeeds, and nothing is le
     }
   })();
   for (let count = 0; count < 60; count++) {
-    await net.add(container);
-    await net.del(container);
-    await addresses.add(container);
-    await addresses.del(container);
+    await net.once(container);
+    await addresses.once(container);
   }
   isRunning = false;
   await killing;
@@ -198,20 +190,16 @@ test("workers are killed again and again: every call succeeds, and nothing is le
 test("a resident that is stopped, gone or has left its socket behind costs time, and no call", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  const resident = await openResident(machine);
-  await untilServed(machine);
+  const resident = await openServing(machine);
   for (const pid of resident.workers()) process.kill(pid, "SIGSTOP");
   await net.add(container);
   for (const pid of resident.workers()) process.kill(pid, "SIGCONT");
   await net.del(container);
   await resident.kill("SIGKILL");
   expect(await machine.sh(`ls ${SOCKET}`)).toContain(SOCKET);
-  await net.add(container);
-  await net.del(container);
-  await using again = await openResident(machine);
-  await untilServed(machine);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
+  await using again = await openServing(machine);
+  await net.once(container);
   expect(again.workers().length).toBeGreaterThan(0);
 });
 
@@ -249,14 +237,12 @@ const hostile = `
 test("rubbish, half messages and callers that never read cost no worker", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   const before = resident.workers();
   const { stdout, stderr } = await machine.run([process.execPath, "-e", hostile]);
   expect(stderr).toBe("");
   expect(stdout).toBe("done\n");
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   await untilServed(machine);
   expect(resident.workers()).toEqual(before);
 });
@@ -264,9 +250,7 @@ test("rubbish, half messages and callers that never read cost no worker", async 
 test("a network may have the name of the socket", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, { ...conf, name: "serve.sock" });
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
-  await net.add(container);
-  await net.del(container);
+  await using _resident = await openServing(machine);
+  await net.once(container);
   expect(await traceOf(machine)).toBe("served");
 });

@@ -6,7 +6,7 @@ import { type Machine, openMachine } from "../../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { statusOf } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
-import { openResident, traceOf, untilServed } from "../../support/served.ts";
+import { openServing, traceOf, untilServed } from "../../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -40,8 +40,7 @@ test("the runtime's commands are served, and what they may wait for is left to t
   for (const verb of ["add", "del"]) expect(await traceOf(machine, { env }, words(verb))).toBe("alone");
   for (const verb of ["add", "del"]) expect(await traceOf(machine, foreign, [verb, ...other])).toBe("alone");
   const moment = await quietMoment(machine);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const told: [string, string][] = [];
   const ofNetwork = (verb: string) =>
     verb === "status" ? [verb, "web"] : /inspect|lint/.test(verb) ? [verb] : words(verb);
@@ -67,8 +66,7 @@ test("the runtime's commands are served, and what they may wait for is left to t
 test("what calls may wait for counts where the host has it", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const statusBy = (plugin: string) => () => {
     const conf = { cniVersion: "1.1.0", name: "net", type: plugin, ipam };
     const env = environmentOf(patchbayPlugins(), { plugin, command: "STATUS", conf, container });
@@ -155,8 +153,7 @@ test("a command that would wait for another operation on the container waits in 
     stdin: foreign,
   });
   const env = { NETCONFPATH: CONFIGS, CNI_PATH: "/run/plugins" };
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const first = machine.run([PATCHBAY, "add", "slow", "c1"], { env });
   await machine.sh("until test -e /run/begun; do sleep 0.02; done");
   const second = machine.run([PATCHBAY, "add", "quick", "c1", "-i", "lo"], { env });
@@ -195,8 +192,7 @@ test("what an ADD with another configuration made is removed by the caller, wher
     GC: () => plugin("GC", { ipam, "cni.dev/valid-attachments": [] }),
     del: () => machine.run([PATCHBAY, "del", "net", "c1"], { env }),
   };
-  await using _resident = await openResident(machine, 1);
-  await untilServed(machine);
+  await using _resident = await openServing(machine, 1);
   // The bridge stays.
   for (const command of ["ADD", "DEL"]) expect((await plugin(command, { ipam })).code).toBe(0);
   const before = await quietMoment(machine);

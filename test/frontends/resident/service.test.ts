@@ -10,7 +10,7 @@ import { untilListening } from "../../support/listening.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { BEGUN, SOCKET, startResident } from "../../support/resident.ts";
+import { BEGUN, SOCKET, startResident, terminate } from "../../support/resident.ts";
 import { type Status, statusOf, untilServed } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
@@ -20,8 +20,7 @@ const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
 async function attached(machine: Machine, name: string) {
   const container = await machine.container(name), net = network(machine, conf);
   return async () => {
-    await net.add(container);
-    await net.del(container);
+    await net.once(container);
   };
 }
 
@@ -36,8 +35,7 @@ test("the status of a resident: none, what it served and declined, and why", asy
   expect(before).toMatchObject({ pid: resident.pid, build: "this", takenBack: 0 });
   expect(before.problem).toBeUndefined();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   for (let count = 0; count < 3; count++) await machine.sh(`${PATCHBAY} version`);
   await machine.sh(`${PATCHBAY} version`, { in: container });
   await machine.sh(`setpriv --bounding-set=-net_admin ${PATCHBAY} version`);
@@ -180,8 +178,7 @@ test.each(losses)("%s: the resident listens again, and no call fails", async (_w
   for (const { stop } of calling) expect(await stop()).toBeGreaterThan(0);
   // It is one resident all along: its counters go on.
   expect(served).toEqual(served.toSorted((one, other) => one - other));
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   expect(await machine.sh(`find /run/patchbay -type s`)).toBe("");
 });
 
@@ -193,8 +190,7 @@ test("a directory in the socket's place: calls run by themselves until it is gon
   await call();
   await machine.sh(`until rmdir ${SOCKET}; do :; done 2>/dev/null`);
   expect((await untilServed(machine)).pid).toBe(resident.pid);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });
 
 test("removing the socket while containers are attached fails no call and leaves nothing", async () => {
@@ -210,8 +206,7 @@ test("removing the socket while containers are attached fails no call and leaves
     await machine.sh(`rm -f ${SOCKET}`);
   }
   expect(await calling.stop()).toBeGreaterThan(0);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
@@ -226,8 +221,7 @@ test("a second resident says that there is one, and does no harm", async () => {
   ]);
   const after = await untilServed(machine);
   expect(after.workers.map(({ pid }) => pid)).toEqual(before.workers.map(({ pid }) => pid));
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });
 
 test("of two that start at once one stays, and it serves", async () => {
@@ -238,8 +232,7 @@ test("of two that start at once one stays, and it serves", async () => {
     const { pid } = await untilServed(machine);
     const stays = both.filter(({ exitCode }) => exitCode === null);
     expect(stays.map((one) => one.pid)).toEqual([pid]);
-    stays[0]!.kill("SIGTERM");
-    expect(await stays[0]!.exited).toBe(0);
+    await terminate(stays[0]!);
   }
 });
 
@@ -259,8 +252,7 @@ test("a resident whose place is taken while it starts ends, and leaves the other
   expect(await untilTrue(() => first.exitCode, (code) => code !== null)).toBe(0);
   expect(await first.stderr.text()).toContain(`process ${second.pid} listens on ${SOCKET} now; this resident ends\n`);
   expect((await untilServed(machine)).pid).toBe(second.pid);
-  second.kill("SIGTERM");
-  expect(await second.exited).toBe(0);
+  await terminate(second);
 });
 
 test("a resident whose place another one has taken ends, and leaves the other's socket alone", async () => {
@@ -274,8 +266,7 @@ test("a resident whose place another one has taken ends, and leaves the other's 
   expect(await first.exited).toBe(0);
   expect(await first.stderr.text()).toContain(`process ${second.pid} listens on ${SOCKET} now; this resident ends\n`);
   expect((await untilServed(machine)).pid).toBe(second.pid);
-  second.kill("SIGTERM");
-  expect(await second.exited).toBe(0);
+  await terminate(second);
 });
 
 test("a resident does not listen in a directory that others can write to, and says what to do", async () => {

@@ -59,8 +59,7 @@ const strangers: (Stranger & { name: string })[] = [
 test.each(strangers)("$name: the call runs by itself", async (stranger) => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
   const { name: _, ...how } = stranger;
   await using listening = await startStranger(machine, how);
@@ -104,8 +103,7 @@ test.each([["of our own", [], {}], ...NOT_OURS] as typeof NOT_OURS)(
     const container = await machine.container("c1"), net = network(machine, conf);
     await makePlace(machine);
     await using _listening = await startStranger(machine, { answers: [ready], closes: true, ...stranger }, as);
-    await net.add(container);
-    await net.del(container);
+    await net.once(container);
     const heard = await machine.sh(`tr '\\0' '\\n' <${HEARD}`);
     if (name === "of our own") expect(heard).toContain("CNI_CONTAINERID=ctr-c1");
     else expect(heard).toBe("");
@@ -136,8 +134,7 @@ test.each([
 ])("%s in the socket's place: the call runs by itself", async (_, script) => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
   await machine.sh(script);
   expect((await net.add(container)).ips).toHaveLength(1);

@@ -11,7 +11,7 @@ import { type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { unitHost } from "../../support/unit-host.ts";
-import { SOCKET, startResident } from "../../support/resident.ts";
+import { SOCKET, startResident, terminate } from "../../support/resident.ts";
 import { statusOf, untilServed } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
@@ -32,11 +32,9 @@ test("the first call starts it, and finds it; at SIGTERM the socket stays the se
     await machine.sh(`rm -f ${SOCKET}`);
     const resident = await activated(machine);
     expect(readFileSync(`/proc/${resident.pid}/comm`, "utf8")).toBe("systemd-socket-\n");
-    await net.add(container);
-    await net.del(container);
+    await net.once(container);
     expect((await statusOf(machine)).pid).toBe(resident.pid);
-    resident.kill("SIGTERM");
-    expect(await resident.exited).toBe(0);
+    await terminate(resident);
     expect(await machine.sh(`ls ${SOCKET}`)).toBe(`${SOCKET}\n`);
   }
 });
@@ -49,8 +47,7 @@ test("--status starts it, too, and waits for its workers", async () => {
   // A socket of its own takes the place of one that was removed, and that one it removes.
   await machine.sh("rm -r /run/patchbay");
   expect((await untilServed(machine)).pid).toBe(resident.pid);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   expect(await machine.sh("ls -A /run/patchbay")).toBe("");
 });
 
@@ -95,8 +92,7 @@ test.each(["/run/notify", "@patchbay-test"])("it says at %s when it is ready, an
   const resident = machine.start(["env", `NOTIFY_SOCKET=${address}`, PATCHBAY, "serve"]);
   await untilTrue(() => lines, (found) => found.includes("READY=1"));
   expect((await statusOf(machine)).problem).toBeUndefined();
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   await reading;
   expect(lines).toEqual(["bound", "READY=1", "STOPPING=1"]);
 });
@@ -222,8 +218,7 @@ test("a resident as the service's unit starts it serves the machine's calls", as
     return (await statusOf(machine)).served;
   };
   await untilTrue(served, (count) => count > 0);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });
 
 test("--uninstall removes the units that start the program, and no others", async () => {
@@ -293,6 +288,5 @@ test("without systemd it says what to do instead, and writes no unit", async () 
   // The plugins are installed; what it says works: a resident from outside, in the machine's namespaces.
   const resident = await startResident(machine);
   await untilServed(machine);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });

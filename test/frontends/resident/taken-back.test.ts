@@ -5,7 +5,7 @@ import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
-import { openResident, untilServed, whileDying } from "../../support/served.ts";
+import { openServing, whileDying } from "../../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -19,8 +19,7 @@ test("an engine that repeats ADD keeps what is attached, though the worker dies 
   await net.add(container);
   const addresses = () => machine.sh("ip -o addr show eth0 | sed 's/ tentative//'", { in: container });
   const attached = await addresses();
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   // The second ADD is refused, because eth0 is there, and cuts off what it wrote to the ledger.
   const again = await whileDying(machine, resident, "ftruncate:signal=KILL:when=1", () => net.call("ADD", container));
   expect(again.code).toBe(1);
@@ -34,11 +33,9 @@ test.each(names)("%s answers, though the worker dies when it has taken the lease
   const container = await machine.container("c1");
   await machine.sh(`mkdir /run/bin; ln -s ${PATCHBAY} /run/bin/${type}`);
   const net = network(machine, { type, ipam }, "/run/bin");
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   // The first message says that the worker is ready, the second is the result.
   const added = await whileDying(machine, resident, "sendmsg:signal=KILL:when=2", () => net.call("ADD", container));
   expect([added.code, JSON.parse(added.stdout).ips?.length]).toEqual([0, 1]);
@@ -50,11 +47,9 @@ test.each(names)("%s answers, though the worker dies when it has taken the lease
 test("ADD is taken back when its caller is killed before the answer", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
   for (let count = 0; count < 5; count++) {
     // The launcher looks whether the listener has ended, and waits for the call's beginning and for its end.
@@ -67,11 +62,9 @@ test("ADD is taken back when its caller is killed before the answer", async () =
 test("a launcher that waits no longer runs the call once, whether the worker has begun or not", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
+  await net.once(container);
   const moment = await quietMoment(machine);
-  await using resident = await openResident(machine);
-  await untilServed(machine);
+  await using resident = await openServing(machine);
   const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
   const env = environmentOf(patchbayPlugins(), call), ways = new Set<string>();
   // The first two waits end at once, or when the worker has said that it begins, but as if nothing had come.

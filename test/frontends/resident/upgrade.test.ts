@@ -11,7 +11,7 @@ import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { openMachine } from "../../support/machine.ts";
 import { writeOtherBuild } from "../../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
-import { childrenOf, startResident } from "../../support/resident.ts";
+import { childrenOf, startResident, terminate } from "../../support/resident.ts";
 import { statusOf, untilServed } from "../../support/resident-status.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
@@ -105,6 +105,5 @@ test("a worker that has grown makes room for a new one between two calls", async
   const { workers, workersReplaced } = await untilServed(machine);
   expect(workers[0]!.pid).not.toBe(first!.pid);
   expect(workersReplaced).toBeGreaterThan(0);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
 });

@@ -16,6 +16,7 @@ import {
   SOCKET,
   startResident,
   startServe,
+  terminate,
 } from "../../support/resident.ts";
 import { blockedCall } from "../../support/blocked-call.ts";
 import { statusOf, untilServed } from "../../support/resident-status.ts";
@@ -116,8 +117,7 @@ test("one worker at first, more while calls wait, and it says so", async () => {
   await untilTrue(burst, (count) => count === most);
   await burst();
   expect(childrenOf(resident.pid).length).toBe(most);
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   expect(await resident.stderr.text()).toContain(most === 1 ? "(workers: 1)" : `(workers: 1 to ${most})`);
   expect(await machine.sh("ls -A /run/patchbay")).toBe("");
 });
@@ -183,8 +183,7 @@ test("what is in the board's place is said once, takes nothing, and goes", async
   expect(open()).toBeLessThanOrEqual(before);
   await machine.sh(`rmdir ${BOARD}`);
   await untilTrue(() => callOf(machine), ({ ranBy }) => ranBy === "resident");
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
+  await terminate(resident);
   await listening;
 });
 

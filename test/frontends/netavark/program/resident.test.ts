@@ -12,7 +12,7 @@ import { creation } from "../../../support/netavark/creation.ts";
 import { AARDVARK, ND } from "../../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../../support/netavark/netavark.ts";
 import { statusOf } from "../../../support/resident-status.ts";
-import { openResident, untilServed, whileDying } from "../../../support/served.ts";
+import { openServing, whileDying } from "../../../support/served.ts";
 import { ping } from "../../../support/traffic.ts";
 import { untilTrue } from "../../../support/until-true.ts";
 
@@ -54,8 +54,7 @@ test("setup and teardown are served: the answer is the same, packets pass, and n
   const moment = await momentAfterOne(machine), container = await machine.container(), input = simple();
   const alone = await attach(machine, "setup", container, input);
   await attach(machine, "teardown", container, input);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const how = await untilTrue(() =>
     howRun(machine, async () => {
       const { code, json, stdout, stderr } = await attach(machine, "setup", container, input);
@@ -80,8 +79,7 @@ test("what may wait for others runs by itself", async () => {
   const container = await machine.container(), input = simple();
   const driver = "#!/bin/sh\ncat >/dev/null\necho '{}'\n";
   await machine.sh("mkdir -p /run/drivers; cat >/run/drivers/other; chmod 755 /run/drivers/other", { stdin: driver });
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const of = (network: ReturnType<typeof bridgeNetwork>, ...options: string[]) => async () => {
     for (const verb of ["setup", "teardown"]) {
       await netavark(machine, ["-c", ND, ...options, verb, container.netnsPath], containerIn([{ network }]));
@@ -146,8 +144,7 @@ test("names that an earlier container has left are taken away by the caller, and
     code: 0,
   });
   await machine.removeContainer(dead);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   const how = await howRun(machine, async () => {
     expect(await attach(machine, "setup", container, simple())).toMatchObject({ code: 0, stderr: "" });
   });
@@ -166,8 +163,7 @@ test("subnets that an earlier container has left in firewalld's zone go, while t
   expect(await attach(machine, "setup", dead, earlier)).toMatchObject({ code: 0 });
   expect(firewalld.sources().length).toBe(2);
   await machine.removeContainer(dead);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
+  await using _resident = await openServing(machine);
   expect(await attach(machine, "setup", container, simple())).toMatchObject({ code: 0, stderr: "" });
   // Another firewall than at setup: nothing of this call says that firewalld may be asked.
   const env = { NETAVARK_FW: "none" };
@@ -186,8 +182,7 @@ test.each(moments)(
   async (injection) => {
     await using machine = await openMachine();
     const moment = await momentAfterOne(machine), container = await machine.container(), input = simple();
-    await using resident = await openResident(machine);
-    await untilServed(machine);
+    await using resident = await openServing(machine);
     const answer = await whileDying(machine, resident, injection, () => attach(machine, "setup", container, input));
     expect(answer).toMatchObject({ code: 0, json: { net8: expect.anything() } });
     expect(await machine.sh("ls /sys/class/net | grep -c veth")).toBe("1\n");
@@ -206,8 +201,7 @@ test.each(inTeardown)(
     await using machine = await openMachine();
     const moment = await momentAfterOne(machine), container = await machine.container(), input = simple();
     expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0 });
-    await using resident = await openResident(machine);
-    await untilServed(machine);
+    await using resident = await openServing(machine);
     const answer = await whileDying(
       machine,
       resident,
@@ -228,8 +222,7 @@ test("a caller that is killed before the answer has nothing attached, also while
   await machine.sh("ip link set lo up", { in: container });
   const moment = await quietMoment(machine);
   const two = containerIn([{ network: bridgeNetwork(6) }, { network: bridgeNetwork(5) }], 3);
-  await using resident = await openResident(machine, 1);
-  await untilServed(machine);
+  await using resident = await openServing(machine, 1);
   const takenBack = async () => (await statusOf(machine)).takenBack;
   for (const document of [simple(), two]) {
     const before = await takenBack();
