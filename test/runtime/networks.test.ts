@@ -5,23 +5,18 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkFiles } from "../support/commands.ts";
 import { untilGone } from "../support/gone.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 let machine: Machine;
-let directory: string;
 beforeAll(async () => {
   machine = await openMachine();
-  directory = mkdtempSync(`${tmpdir()}/networks-`);
-  mkdirSync(`${directory}/configs`);
 });
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await machine[Symbol.asyncDispose]();
-});
+afterAll(() => machine[Symbol.asyncDispose]());
+const { directory, configure: network } = networkFiles();
 
 const bridge = {
   type: "bridge",
@@ -30,13 +25,8 @@ const bridge = {
   ipam: { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
 };
 
-const network = (name: string, plugins: unknown[], cniVersion = "1.1.0") => {
-  const list = { cniVersion, name, plugins };
-  writeFileSync(`${directory}/configs/${name}.conflist`, JSON.stringify(list));
-};
-
 const patchbay = (args: string[], env: Record<string, string> = {}, tracing: string[] = []): Promise<Outcome> =>
-  machine.run([...tracing, PATCHBAY, ...args], { env: { NETCONFPATH: `${directory}/configs`, ...env } });
+  machine.run([...tracing, PATCHBAY, ...args], { env: { NETCONFPATH: directory, ...env } });
 
 let made = 0;
 const newContainer = () => machine.container(`n${++made}`);
@@ -236,9 +226,9 @@ describe("gc", () => {
       const containers = [await newContainer(), await newContainer()];
       await patchbay(["add", "once", containers[0]!.netnsPath, "--container-id", "one"], env);
       await patchbay(["add", "once", containers[1]!.netnsPath, "--container-id", "two"]);
-      rmSync(`${directory}/configs/once.conflist`);
+      rmSync(`${directory}/once.conflist`);
       if (records === "without") await machine.sh("rm /var/lib/cni/results/once-*");
-      const told = `network once is not configured in ${directory}/configs; what is recorded of it is undone\n`;
+      const told = `network once is not configured in ${directory}; what is recorded of it is undone\n`;
       expect(await patchbay(["del", "once", "one", "-i", "eth1"])).toEqual({
         ...silent,
         stderr: `${told}patchbay del: "one" is not attached to network "once" as eth1, but as eth0\n`,
@@ -294,7 +284,7 @@ describe("gc", () => {
     expect(await addresses(container)).toContain("10.9.0.");
     symlinkSync(PATCHBAY, `${directory}/cnitool`);
     const cnitool = () =>
-      machine.run([`${directory}/cnitool`, "gc", "one", "/x"], { env: { NETCONFPATH: `${directory}/configs` } });
+      machine.run([`${directory}/cnitool`, "gc", "one", "/x"], { env: { NETCONFPATH: directory } });
     expect(await cnitool()).toEqual(silent);
     expect(await addresses(container)).toContain("10.9.0.");
     expect(await patchbay(["del", "one", container.netnsPath, "--container-id", "live"])).toEqual(silent);

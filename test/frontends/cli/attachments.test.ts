@@ -5,9 +5,8 @@
  * Longer than 300 lines: three commands look at the same attachments.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { commandsOn } from "../../support/commands.ts";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { commandsOn, networkFiles } from "../../support/commands.ts";
 import { untilGone } from "../../support/gone.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
@@ -15,7 +14,6 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { ping } from "../../support/traffic.ts";
 
 let machine: Machine;
-let directory: string;
 let container: Container;
 let before: Moment;
 
@@ -36,11 +34,8 @@ const bridge = (network: string, ipMasqBackend: string) => ({
 const spoofGuard = lacks("nftables bridge family") ? [] : ["mac-spoof-check"];
 const tuning = { type: "tuning", sysctl: { "net.ipv4.conf.IFNAME.arp_filter": "1" }, mtu: 1400 };
 
-const configure = (name: string, plugins: unknown[]) => {
-  const list = { cniVersion: "1.1.0", name, plugins };
-  writeFileSync(`${directory}/configs/${name}.conflist`, JSON.stringify(list));
-};
-const { patchbay, must, json } = commandsOn(() => machine, () => `${directory}/configs`);
+const { directory, configure } = networkFiles();
+const { patchbay, must, json } = commandsOn(() => machine, () => directory);
 /** The resources that are not ok: `kind state`. */
 const wrong = async (command: string): Promise<string[]> =>
   (await json(command)).flatMap(({ plugins }: { plugins: { resources: { kind: string; state: string }[] }[] }) =>
@@ -48,12 +43,6 @@ const wrong = async (command: string): Promise<string[]> =>
       resources.filter(({ state }) => state !== "ok").map(({ kind, state }) => `${kind} ${state}`)
     )
   );
-
-beforeAll(() => {
-  directory = mkdtempSync(`${tmpdir()}/attachments-`);
-  mkdirSync(`${directory}/configs`);
-});
-afterAll(() => rmSync(directory, { recursive: true }));
 
 for (const backend of ["iptables", "nftables"]) {
   describe(`an attachment whose masquerading is in ${backend}`, () => {
@@ -325,15 +314,14 @@ describe("plan", () => {
   });
 
   test("reports a version that is too new, and the known ones", async () => {
-    const file = `${directory}/configs/future.conflist`;
-    writeFileSync(file, JSON.stringify({ cniVersion: "1.2.0", name: "future", plugins: [{ type: "loopback" }] }));
+    configure("future", [{ type: "loopback" }], "1.2.0");
     for (const args of [["plan", "future"], ["add", "future", "c1"], ["status", "future"]]) {
       const { code, stderr } = await patchbay(args);
       expect(code).toBe(1);
       expect(stderr).toContain('error: "cniVersion" 1.2.0 is newer than 1.1.0, the newest this program speaks\n');
       expect(stderr).toContain('config is "1.2.0", plugin supports ["0.1.0"');
     }
-    rmSync(file);
+    rmSync(`${directory}/future.conflist`);
   });
 
   test("does not know what plugins that are not ours make", async () => {

@@ -5,27 +5,20 @@
  * Longer than 300 lines: the names are the same for all commands.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkFiles } from "../../support/commands.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 
-let machine: Machine, directory: string, web: Container, other: Container;
+let machine: Machine, web: Container, other: Container;
 beforeAll(async () => {
   machine = await openMachine();
-  directory = mkdtempSync(`${tmpdir()}/names-`);
-  const bridge = { type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } };
-  writeFileSync(
-    `${directory}/n.conflist`,
-    JSON.stringify({ cniVersion: "1.0.0", name: "n", plugins: [bridge] }),
-  );
+  configure("n", [{ type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } }], "1.0.0");
   web = await machine.container("web");
   other = await machine.container("other");
 });
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await machine[Symbol.asyncDispose]();
-});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+const { directory, configure } = networkFiles();
 
 const patchbay = (...args: string[]): Promise<Outcome> =>
   machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
@@ -132,11 +125,7 @@ test.each(["inspect", "repair"])(
   async (command) => {
     await patchbay("gc", "n", "--all");
     for (const network of ["web", "side"]) {
-      const plugin = { type: "ptp", ipam: { type: "host-local", subnet: "10.8.0.0/24" } };
-      writeFileSync(
-        `${directory}/${network}.conflist`,
-        JSON.stringify({ cniVersion: "1.0.0", name: network, plugins: [plugin] }),
-      );
+      configure(network, [{ type: "ptp", ipam: { type: "host-local", subnet: "10.8.0.0/24" } }], "1.0.0");
     }
     await patchbay("add", "side", "web");
     const calls = (...networks: string[]) => networks.map((one) => `'patchbay ${command} ${one} web'`).join(" or ");

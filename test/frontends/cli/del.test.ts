@@ -1,27 +1,22 @@
 /** `patchbay del` once more: what is gone already is no error, and what was probably meant is none that was deleted. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
+import { networkFiles } from "../../support/commands.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 
-let machine: Machine, directory: string;
+let machine: Machine;
 beforeAll(async () => {
   machine = await openMachine();
-  directory = mkdtempSync(`${tmpdir()}/del-`);
   await machine.container("web1");
 });
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await machine[Symbol.asyncDispose]();
-});
+afterAll(() => machine[Symbol.asyncDispose]());
 beforeEach(async () => {
-  const plugins = [{ type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } }];
-  writeFileSync(file(), JSON.stringify({ cniVersion: "1.0.0", name: "net", plugins }));
+  configure("net", [{ type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } }]);
   for (const ifName of ["eth0", "net1"]) await patchbay("add", "net", "web1", "-i", ifName);
 });
 
-const file = () => `${directory}/net.conflist`;
+const { directory, configure } = networkFiles(), file = `${directory}/net.conflist`;
 const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
 const links = async () => (await machine.sh("ip -n web1 -br link")).match(/^(eth0|net1)/mg) ?? [];
 const path = "/run/netns/web1";
@@ -58,7 +53,7 @@ test("an interface that is named may be gone; one that nobody named is a slip", 
 });
 
 test("without the network's file, DEL succeeds again", async () => {
-  rmSync(file());
+  rmSync(file);
   for (const ifName of ["eth0", "net1"]) {
     expect(await patchbay("del", "net", "web1", "-i", ifName)).toMatchObject({ code: 0 });
   }
@@ -76,7 +71,7 @@ test("a network's name that is like another's is refused, and so is a directory 
     code: 1,
     stderr: expect.stringContaining('did you mean "net"?'),
   });
-  rmSync(file());
+  rmSync(file);
   // Only records have it now.
   expect(await patchbay("del", "nett", "web1")).toMatchObject({ code: 1 });
   expect(await patchbay("del", "other", "web1", "--config-dir", "/none")).toMatchObject({ code: 1 });

@@ -1,51 +1,47 @@
 /** Errors on the command line say what to do next, and words of other programs what they are here. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { networkFiles } from "../../support/commands.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { startResident } from "../../support/resident.ts";
 
 let machine: Machine;
-const directory = mkdtempSync(`${tmpdir()}/steps-`);
-const configure = (name: string, ...plugins: Record<string, unknown>[]) =>
-  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
+const { directory, configure } = networkFiles();
 const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
 
 beforeAll(async () => {
   machine = await openMachine();
-  configure("full", {
+  configure("full", [{
     type: "bridge",
     bridge: "full",
     ipam: { type: "host-local", ranges: [[{ subnet: "10.1.0.0/24", rangeStart: "10.1.0.2", rangeEnd: "10.1.0.2" }]] },
-  });
-  configure("free", {
+  }]);
+  configure("free", [{
     type: "ptp",
     capabilities: { ips: true },
     ipam: { type: "host-local", subnet: "10.3.0.0/24" },
-  });
-  configure("taken", {
+  }]);
+  configure("taken", [{
     type: "bridge",
     bridge: "taken",
     capabilities: { ips: true },
     ipam: { type: "host-local", subnet: "10.1.0.0/24" },
-  });
+  }]);
   const mac = { type: "bridge", bridge: "macs", capabilities: { mac: true } };
-  configure("mac", mac);
-  configure("twice", mac, mac);
-  configure("lo", { type: "loopback" });
-  configure("typo", { type: "firewal" });
-  configure("other", { type: "calico" });
+  configure("mac", [mac]);
+  configure("twice", [mac, mac]);
+  configure("lo", [{ type: "loopback" }]);
+  configure("typo", [{ type: "firewal" }]);
+  configure("other", [{ type: "calico" }]);
   const firewalld = { type: "firewall", backend: "firewalld" };
-  configure("firewalld", firewalld);
+  configure("firewalld", [firewalld]);
   const ipam = { type: "host-local", subnet: "10.2.0.0/24" };
-  configure("firewalled", { type: "bridge", bridge: "walled", ipam }, firewalld);
+  configure("firewalled", [{ type: "bridge", bridge: "walled", ipam }, firewalld]);
   for (const name of ["c1", "c2"]) await machine.container(name);
   expect(await patchbay("add", "full", "c1")).toMatchObject({ code: 0 });
   expect(await patchbay("add", "taken", "c1", "--ip", "10.1.0.2", "-i", "eth1")).toMatchObject({ code: 0 });
   return async () => await machine[Symbol.asyncDispose]();
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("the next step", () => {
   const elsewhere = "--plugin-path or $CNI_PATH names the directories of other plugins";

@@ -1,17 +1,13 @@
 /** What a person reads of many attachments, of many differences, and of what repair cannot mend. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { commandsOn } from "../../support/commands.ts";
+import { commandsOn, networkFiles } from "../../support/commands.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { ping } from "../../support/traffic.ts";
 
 let machine: Machine;
-const directory = mkdtempSync(`${tmpdir()}/wrong-`);
+const { directory, configure } = networkFiles();
 const { patchbay, must, json } = commandsOn(() => machine, () => directory);
-const configure = (name: string, plugins: unknown[]) =>
-  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
 const pool = (subnet: string) => ({ type: "host-local", ranges: [[{ subnet }]], routes: [{ dst: "0.0.0.0/0" }] });
 const shop = [
   { type: "bridge", bridge: "shop0", isDefaultGateway: true, ipMasq: true, ipam: pool("10.40.0.0/24") },
@@ -24,10 +20,7 @@ beforeAll(async () => {
   configure("shop", shop);
   configure("lo", [{ type: "loopback" }]);
 });
-afterAll(async () => {
-  await machine[Symbol.asyncDispose]();
-  rmSync(directory, { recursive: true });
-});
+afterAll(() => machine[Symbol.asyncDispose]());
 
 describe("thirty containers after a flush", () => {
   const COUNT = 30;
