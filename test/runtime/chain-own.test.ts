@@ -1,7 +1,6 @@
 /** Networks of our own plugins: what an ADD that fails takes back, and versions at the border of what they have. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { errorText } from "../../src/cni/error.ts";
 import { whileWarning } from "../../src/process/warn.ts";
 import { cachePath } from "../../src/runtime/cache.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../src/runtime/chain.ts";
@@ -19,6 +18,7 @@ import {
   pluginOf,
   plugins,
 } from "../support/engine-bench.ts";
+import { textThrown } from "../support/thrown.ts";
 
 const bench = benchForEachTest();
 let runtime: Runtime;
@@ -36,14 +36,6 @@ function makes(name: string, more: Partial<BenchSpec> = {}): void {
 }
 const networkOf = (types: string[], cniVersion = "1.1.0") =>
   parseNetwork(JSON.stringify({ cniVersion, name: "net", plugins: types.map((type) => ({ type })) }));
-const failure = (work: () => unknown) => {
-  try {
-    work();
-  } catch (error) {
-    return errorText(error);
-  }
-  return "";
-};
 const cacheFile = () => cachePath(runtime.cacheDirectory, { network: "net", ...request });
 
 describe("an ADD that fails", () => {
@@ -54,7 +46,7 @@ describe("an ADD that fails", () => {
     rmSync(cacheFile());
     asked.length = 0;
     makes("b", { fails });
-    expect(failure(() => addNetwork(runtime, networkOf(["b", "a"]), request))).toContain("cannot apply b");
+    expect(textThrown(() => addNetwork(runtime, networkOf(["b", "a"]), request))).toContain("cannot apply b");
     expect(asked).toEqual(["apply thing b"]);
     expect(bench.ledgers()).toEqual(["net/web@eth0@a"]);
   });
@@ -64,7 +56,7 @@ describe("an ADD that fails", () => {
     rmSync(cacheFile());
     makes("a", { fails });
     asked.length = 0;
-    expect(failure(() => addNetwork(runtime, networkOf(["a"]), request))).toContain("cannot apply a");
+    expect(textThrown(() => addNetwork(runtime, networkOf(["a"]), request))).toContain("cannot apply a");
     expect([asked, bench.ledgers()]).toEqual([["apply thing a"], ["net/web@eth0@a"]]);
   });
 
@@ -78,7 +70,7 @@ describe("an ADD that fails", () => {
         return { cniVersion: "1.1.0" };
       },
     });
-    expect(failure(() => addNetwork(runtime, networkOf(["a", "a"]), request))).toContain("cannot apply a");
+    expect(textThrown(() => addNetwork(runtime, networkOf(["a", "a"]), request))).toContain("cannot apply a");
     expect([asked.slice(0, 3), bench.ledgers()]).toEqual([["apply thing a", "apply thing a", "remove thing a"], []]);
   });
 
@@ -92,7 +84,7 @@ describe("an ADD that fails", () => {
 test("nothing is made where the records cannot be trusted", () => {
   mkdirSync(`${runtime.cacheDirectory}/results`, { recursive: true });
   chmodSync(`${runtime.cacheDirectory}/results`, 0o777);
-  expect(failure(() => addNetwork(runtime, networkOf(["a"]), request))).toContain("must belong to");
+  expect(textThrown(() => addNetwork(runtime, networkOf(["a"]), request))).toContain("must belong to");
   expect(asked).toEqual([]);
 });
 
@@ -105,7 +97,7 @@ describe("version 0.4.0", () => {
         add: () => ({ cniVersion: version, ips: [{ address: "10.0.0.2/24" }] }),
       });
       addNetwork(runtime, network, request);
-      const told = failure(() => checkNetwork(runtime, network, request));
+      const told = textThrown(() => checkNetwork(runtime, network, request));
       expect(told).toBe(has ? "" : 'configuration version "0.3.1" does not support the CHECK command');
       plugins["a"] = pluginOf([], { name: "a", del: ({ conf }) => void given.push(conf.prevResult !== undefined) });
       deleteNetwork(runtime, network, request);
@@ -127,7 +119,7 @@ test("a record that cannot be used is told, and does not outlive a DEL that fail
   });
   const said: string[] = [];
   expect(
-    failure(() =>
+    textThrown(() =>
       whileWarning((message) => said.push(message), () => deleteNetwork(runtime, networkOf(["a"]), request))
     ),
   )
@@ -138,8 +130,8 @@ test("a record that cannot be used is told, and does not outlive a DEL that fail
 
 test("STATUS refuses a chain that begins with a plugin that needs an earlier one, and no other", () => {
   plugins["b"] = pluginOf([], { name: "b", missingPrevResult: "must be chained" });
-  expect(failure(() => networkStatus(runtime, networkOf(["b", "a"])))).toBe(
+  expect(textThrown(() => networkStatus(runtime, networkOf(["b", "a"])))).toBe(
     'must be chained; there is no prevResult; in a list, it stands behind the plugin that makes the interface, such as "bridge"',
   );
-  expect(failure(() => networkStatus(runtime, networkOf(["a", "b"])))).toBe("");
+  expect(textThrown(() => networkStatus(runtime, networkOf(["a", "b"])))).toBe("");
 });

@@ -11,6 +11,7 @@ import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../sr
 import type { AttachmentRequest } from "../../src/runtime/plugin-call.ts";
 import { collectGarbage } from "../../src/runtime/gc.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
+import { thrown } from "../support/thrown.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => (at = scriptPlugins()));
@@ -28,13 +29,9 @@ const result = { cniVersion: "1.1.0", ips: [{ address: "10.0.0.2/24" }] };
 const tryLater = { any: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } };
 
 const failure = (work: () => unknown): CniError => {
-  try {
-    work();
-  } catch (error) {
-    expect(error).toBeInstanceOf(CniError);
-    return error as CniError;
-  }
-  throw new Error("it did not fail");
+  const error = thrown(work);
+  expect(error).toBeInstanceOf(CniError);
+  return error as CniError;
 };
 
 const cacheFile = () => cachePath(at.runtime.cacheDirectory, { network: "net", ...request });

@@ -26,6 +26,7 @@ import {
   recorded,
 } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
+import { textThrown } from "../support/thrown.ts";
 
 let at: ScriptPlugins, bench: Bench;
 beforeEach(() => {
@@ -79,14 +80,8 @@ describe("the configuration of a deletion", () => {
 });
 
 describe("a deletion", () => {
-  const failure = (network = at.network(["one"])) => {
-    try {
-      deleteRecorded(at.runtime, { network, request });
-    } catch (error) {
-      return errorText(error);
-    }
-    return "";
-  };
+  const failure = (network = at.network(["one"])) =>
+    textThrown(() => deleteRecorded(at.runtime, { network, request }));
 
   test("calls the network's plugins, and ours that have a ledger, the last one first", () => {
     for (const name of ["a", "b"]) {

@@ -1,7 +1,6 @@
 /** GC of a network: which attachments are stale by which choice, and that nothing of what was attached since is touched. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { errorText } from "../../src/cni/error.ts";
 import type { LedgerHeader } from "../../src/engine/ledger/record.ts";
 import { cachePath } from "../../src/runtime/cache.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
@@ -9,6 +8,7 @@ import { collectGarbage, type Keep, staleAttachments, unconfiguredNetwork } from
 import { attachmentsToNetwork } from "../../src/runtime/records.ts";
 import { containers, containerWith, made, recorded, replacedHosts } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
+import { textThrown } from "../support/thrown.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => {
@@ -83,14 +83,8 @@ test("where what the cache has not is kept, plugins get GC without a list", () =
 });
 
 describe("between the judgement and the deletion", () => {
-  const failure = (meanwhile: () => void) => {
-    try {
-      collectGarbage(at.runtime, network(), "live", meanwhile);
-    } catch (error) {
-      return errorText(error);
-    }
-    return "";
-  };
+  const failure = (meanwhile: () => void) =>
+    textThrown(() => collectGarbage(at.runtime, network(), "live", meanwhile));
 
   test("what was attached again stays, and is told", () => {
     add("web", "/run/netns/gone");

@@ -1,8 +1,8 @@
 /** The words in annotations and arguments: networks, ports, and what is refused of them. */
 import { expect, test } from "bun:test";
-import { errorText } from "../../../src/cni/error.ts";
 import { hookSettingsOf } from "../../../src/frontends/hook/settings.ts";
 import { type HookRequest, hookRequestOf } from "../../../src/frontends/hook/request.ts";
+import { textThrown } from "../../support/thrown.ts";
 
 function request(annotations: Record<string, string>): HookRequest {
   const entries = Object.entries(annotations).map(([name, text]) => [`dev.patchbay.${name}`, text]);
@@ -190,12 +190,7 @@ const wrong: [name: string, text: string, says: string][] = [
 ];
 
 test.each(wrong)("refused: %s %p", (name, text, says) => {
-  let error: unknown;
-  try {
-    request({ [name]: text });
-  } catch (thrown) {
-    error = thrown;
-  }
-  expect(errorText(error)).toContain(says);
-  expect(errorText(error)).toContain(`dev.patchbay.${name}`);
+  const error = textThrown(() => request({ [name]: text }));
+  expect(error).toContain(says);
+  expect(error).toContain(`dev.patchbay.${name}`);
 });

@@ -1,7 +1,7 @@
 /** The state that a runtime writes to its hooks: what is read of it, and what is refused. */
 import { expect, test } from "bun:test";
-import { errorText } from "../../../src/cni/error.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../../src/frontends/hook/state.ts";
+import { textThrown } from "../../support/thrown.ts";
 
 const state = { ociVersion: "1.0.2", id: "web", status: "creating", pid: 7, bundle: "/run/b" };
 
@@ -53,13 +53,7 @@ const wrong: [what: string, text: string, says: string][] = [
 ];
 
 test.each(wrong)("refused: %s", (_what, text, says) => {
-  let error: unknown;
-  try {
-    parseState(text);
-  } catch (thrown) {
-    error = thrown;
-  }
-  expect(errorText(error)).toContain(says);
+  expect(textThrown(() => parseState(text))).toContain(says);
 });
 
 test("of an ended container the id is enough, whatever the rest is", () => {

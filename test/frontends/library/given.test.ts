@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { ArgumentError } from "../../../src/frontends/library/argument-error.ts";
 import { open } from "../../../src/frontends/library/calls.ts";
 import { anyRequest, checkedOptions, requestFrom } from "../../../src/frontends/library/given.ts";
+import { thrown } from "../../support/thrown.ts";
 
 const c1 = { containerId: "c1", netns: "/run/netns/c1" };
 
@@ -125,7 +126,7 @@ test.each<[key: string, says: string, work: () => unknown]>([
   ["options.signal", "{} must be an AbortSignal", called("events", { signal: {} })],
   ["options.existing", "1 must be true or false", called("events", { existing: 1 })],
 ])("%s: %s", (key, says, work) => {
-  const error = errorOf(work);
+  const error = thrown(work);
   expect(error).toBeInstanceOf(ArgumentError);
   expect(error).toMatchObject({ name: "ArgumentError", key, code: 4, message: `${key}: ${says}` });
 });
@@ -133,15 +134,6 @@ test.each<[key: string, says: string, work: () => unknown]>([
 test("what is read and refused is a CniError with the code of its kind", () => {
   const network = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "loopback" }] };
   expect(patchbay.network!(network)).toMatchObject({ name: "net", plugins: [{ type: "loopback" }] });
-  expect(errorOf(called("network", { ...network, plugins: [] }))).toMatchObject({ name: "CniError", code: 7 });
-  expect(errorOf(called("network", "net"))).toMatchObject({ name: "CniError", code: 7 });
+  expect(thrown(called("network", { ...network, plugins: [] }))).toMatchObject({ name: "CniError", code: 7 });
+  expect(thrown(called("network", "net"))).toMatchObject({ name: "CniError", code: 7 });
 });
-
-function errorOf(work: () => unknown): unknown {
-  try {
-    work();
-  } catch (error) {
-    return error;
-  }
-  return undefined;
-}

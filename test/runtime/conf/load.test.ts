@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { loadNetwork } from "../../../src/runtime/conf/load.ts";
 import { readNetworkList } from "../../../src/runtime/conf/network-file.ts";
+import { thrown } from "../../support/thrown.ts";
 
 let directory: string;
 beforeEach(() => (directory = mkdtempSync(`${tmpdir()}/conf-`)));
@@ -14,14 +15,7 @@ const put = (name: string, content: unknown) =>
 
 const list = (name: string, type = "bridge") => ({ cniVersion: "1.0.0", name, plugins: [{ type }] });
 
-const text = (work: () => unknown): string => {
-  try {
-    work();
-  } catch (error) {
-    return (error as Error).message;
-  }
-  return "accepted";
-};
+const text = (work: () => unknown) => (thrown(work) as Error | undefined)?.message;
 
 test("a list is found by its name, whatever its file is called", () => {
   put("10-a.conflist", list("a"));

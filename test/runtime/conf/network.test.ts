@@ -1,15 +1,9 @@
 /** Configurations that are not networks are refused with the reference library's texts. */
 import { expect, test } from "bun:test";
 import { parseNetwork } from "../../../src/runtime/conf/network.ts";
+import { thrown } from "../../support/thrown.ts";
 
-const text = (work: () => unknown): string => {
-  try {
-    work();
-  } catch (error) {
-    return (error as Error).message;
-  }
-  return "accepted";
-};
+const text = (work: () => unknown) => (thrown(work) as Error | undefined)?.message;
 
 const refused: [config: unknown, message: string][] = [
   [[], "error parsing configuration list: invalid type []interface {}"],

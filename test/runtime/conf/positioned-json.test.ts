@@ -7,6 +7,7 @@ import {
   parseWithPositions,
   withoutExtensions,
 } from "../../../src/runtime/conf/positioned-json.ts";
+import { thrown } from "../../support/thrown.ts";
 
 test("JSON is parsed as by JSON.parse", () => {
   fc.assert(fc.property(fc.json(), (text) => expect(parseWithPositions(text).value).toEqual(JSON.parse(text))));
@@ -52,13 +53,8 @@ const refused: [text: string, at: string, message: string][] = [
 
 for (const [text, at, message] of refused) {
   test(`${JSON.stringify(text.slice(0, 20))}: ${message}`, () => {
-    try {
-      parseWithPositions(text);
-    } catch (error) {
-      const { line, column } = lineAndColumn(text, (error as JsonSyntaxError).offset);
-      expect([`${line}:${column}`, (error as Error).message]).toEqual([at, message]);
-      return;
-    }
-    throw new Error("was accepted");
+    const { offset, message: told } = thrown(() => parseWithPositions(text)) as JsonSyntaxError;
+    const { line, column } = lineAndColumn(text, offset);
+    expect([`${line}:${column}`, told]).toEqual([at, message]);
   });
 }
