@@ -24,6 +24,7 @@ import { pluginNames } from "../../src/plugins/table.ts";
 import { openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
+import { runToEnd } from "../support/run-to-end.ts";
 
 let other: string, builds: string;
 beforeAll(() => {
@@ -40,12 +41,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function call(words: readonly string[]) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], {
-    env: { PATH: process.env.PATH ?? "", PATCHBAY_STATE_DIR: `${directory}/ledgers` },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+  return runToEnd(words, { env: { PATH: process.env.PATH ?? "", PATCHBAY_STATE_DIR: `${directory}/ledgers` } });
 }
 
 // Nor does it touch the machine's own services.

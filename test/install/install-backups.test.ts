@@ -16,6 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
+import { patchbayIn } from "../support/installing.ts";
 
 let directory: string, bin: string;
 beforeEach(() => {
@@ -24,18 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-function patchbay(args: string[], program = PATCHBAY) {
-  // Nor does it touch the machine's own services.
-  const unasked = args[0] === "install" && !/--(uninstall|help)/.test(args.join()) ? ["--no-resident"] : [];
-  // The machine's own ledgers would refuse --uninstall.
-  const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args, ...unasked], {
-    env,
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
-}
+const patchbay = (args: string[]) => patchbayIn(directory, args);
 
 const install = () => patchbay(["install", bin]);
 const uninstall = () => patchbay(["install", "--uninstall", bin]);

@@ -17,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { PATCHBAY } from "../support/plugins.ts";
+import { patchbayIn } from "../support/installing.ts";
 
 let directory: string, bin: string;
 beforeEach(() => {
@@ -25,19 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-function patchbay(args: string[], program = PATCHBAY, cwd?: string) {
-  // Nor does it touch the machine's own services.
-  const unasked = args[0] === "install" && !/--(uninstall|help)/.test(args.join()) ? ["--no-resident"] : [];
-  // The machine's own ledgers would refuse --uninstall.
-  const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args, ...unasked], {
-    env,
-    cwd,
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
-}
+const patchbay = (args: string[], program = PATCHBAY, cwd?: string) => patchbayIn(directory, args, program, cwd);
 
 const install = () => patchbay(["install", bin]);
 const uninstall = () => patchbay(["install", "--uninstall", bin]);

@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { version } from "../../../package.json";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+import { runToEnd } from "../../support/run-to-end.ts";
 
 let at: ScriptPlugins;
 let configs: string;
@@ -20,16 +21,8 @@ beforeEach(() => {
 });
 afterEach(() => at[Symbol.dispose]());
 
-function run(args: string[], env: Record<string, string> = {}, program = PATCHBAY, cwd = "/") {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
-    env,
-    cwd,
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
-}
-
+const run = (args: string[], env: Record<string, string> = {}, program = PATCHBAY, cwd = "/") =>
+  runToEnd([program, ...args], { env, cwd });
 const patchbay = run;
 const cnitool = (args: string[], env = {}) => run(args, env, `${at.directory}/cnitool`);
 /** Options that keep the tests away from the machine's directories. */
@@ -363,9 +356,8 @@ describe("on networks", () => {
 
   test("an attachment whose result cannot be printed is deleted", () => {
     const script = `exec ${PATCHBAY} add n /x ${here().join(" ")} >/dev/full`;
-    const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", script], { env: {}, stderr: "pipe" });
-    expect(exitCode).toBe(1);
-    expect(String(stderr)).toContain("no space left on device");
+    expect(runToEnd(["sh", "-c", script], { env: {} }))
+      .toMatchObject({ code: 1, stderr: expect.stringContaining("no space left on device") });
     expect(at.calls()).toEqual(["ADD one", "DEL one"]);
     expect(readdirSync(`${at.runtime.cacheDirectory}/results`)).toEqual([]);
   });
@@ -403,12 +395,9 @@ describe("completion", () => {
         `set -e; source <(${name} completion bash); complete -p ${name} >&2; COMP_WORDS=(${name} add ""); ` +
         `COMP_CWORD=2; _${name}; echo "\${COMPREPLY[@]}"; COMP_WORDS=(${name} ga); COMP_CWORD=1; _${name} || true; ` +
         `COMP_WORDS=(${name} ch); _${name}; echo "\${COMPREPLY[@]}"`;
-      const { stdout, stderr } = Bun.spawnSync(["bash", "-c", script], {
-        env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs },
-        stderr: "pipe",
-      });
-      expect(String(stderr)).toBe(`complete -F _${name} ${name}\n`);
-      expect(String(stdout)).toBe("n\ncheck\n");
+      const env = { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs };
+      expect(runToEnd(["bash", "-c", script], { env }))
+        .toMatchObject({ stdout: "n\ncheck\n", stderr: `complete -F _${name} ${name}\n` });
     }
   });
 
@@ -430,33 +419,25 @@ describe("completion", () => {
       writeFileSync(`${configs}/n.conflist`, at.network(["one"], { name }).source);
       const script = 'set -e; source <(patchbay completion bash); COMP_WORDS=(patchbay add ""); COMP_CWORD=2; ' +
         '_patchbay; echo "${#COMPREPLY[@]}"; eval "words=(${COMPREPLY[0]})"; printf "%s\\n" "${words[@]}"';
-      const { stdout, stderr } = Bun.spawnSync(["bash", "-c", script], {
-        env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: "/nowhere" },
-        cwd: at.directory,
-        stderr: "pipe",
-      });
-      expect([String(stderr), String(stdout)]).toEqual(["", `1\n${name}\n`]);
+      const env = { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: "/nowhere" };
+      expect(runToEnd(["bash", "-c", script], { env, cwd: at.directory }))
+        .toMatchObject({ stdout: `1\n${name}\n`, stderr: "" });
       expect(readdirSync(at.directory)).not.toContain("canary");
     },
   );
 
   test.each(["zsh", "fish"])("%s reads its script", (shell) => {
-    const { exitCode, stderr } = Bun.spawnSync([shell, "-n"], {
-      stdin: new TextEncoder().encode(patchbay(["completion", shell]).stdout),
-      stderr: "pipe",
-    });
-    expect({ exitCode, stderr: String(stderr) }).toEqual({ exitCode: 0, stderr: "" });
+    const stdin = new TextEncoder().encode(patchbay(["completion", shell]).stdout);
+    expect(runToEnd([shell, "-n"], { stdin })).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("fish completes by the script", () => {
     const script = "cnitool completion fish | source; complete -C 'cnitool add '; complete -C 'cnitool ga'; " +
       "complete -C 'cnitool c'";
-    const { stdout, stderr } = Bun.spawnSync(["fish", "--no-config", "-c", script], {
-      env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: at.directory },
-      stderr: "pipe",
-    });
-    expect(String(stderr)).toBe("");
-    expect(String(stdout).split("\n").map((line) => line.split("\t")[0])).toEqual(["n", "check", "completion", ""]);
+    const env = { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: at.directory };
+    const { stdout, stderr } = runToEnd(["fish", "--no-config", "-c", script], { env });
+    expect(stderr).toBe("");
+    expect(stdout.split("\n").map((line) => line.split("\t")[0])).toEqual(["n", "check", "completion", ""]);
   });
 
   test("another shell is refused", () => {

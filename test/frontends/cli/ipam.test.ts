@@ -4,16 +4,12 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { add, type LeaseDirectory, leaseDirectory, rangeSet } from "../../support/lease-directory.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
+import { runToEnd } from "../../support/run-to-end.ts";
 
 const set = rangeSet("10.1.0.0/24");
 
 function ipam({ path }: LeaseDirectory, ...args: string[]) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "ipam", ...args, "--data-dir", dirname(path)], {
-    stdout: "pipe",
-    stderr: "pipe",
-    env: {},
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+  return runToEnd([PATCHBAY, "ipam", ...args, "--data-dir", dirname(path)], { env: {} });
 }
 
 function filled(): LeaseDirectory {
@@ -54,9 +50,8 @@ test("list of a directory that is named and not there", () => {
   using made = filled();
   const none = `${made.path}/none`;
   for (const option of ["--data-dir", "--dhcp-dir"]) {
-    const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "ipam", "list", option, none], { stderr: "pipe" });
-    expect([exitCode, String(stdout), String(stderr)])
-      .toEqual([1, "", `patchbay ipam: ${option} ${none}: no such directory\n`]);
+    const stderr = `patchbay ipam: ${option} ${none}: no such directory\n`;
+    expect(runToEnd([PATCHBAY, "ipam", "list", option, none])).toEqual({ code: 1, stdout: "", stderr });
   }
 });
 

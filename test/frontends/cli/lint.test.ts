@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+import { runToEnd } from "../../support/run-to-end.ts";
 
 let at: ScriptPlugins;
 let configs: string;
@@ -18,14 +19,8 @@ beforeEach(() => {
 });
 afterEach(() => at[Symbol.dispose]());
 
-function run(args: string[], env: Record<string, string> = {}, program = PATCHBAY) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
-    env: { NETCONFPATH: configs, ...env },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
-}
+const run = (args: string[], env: Record<string, string> = {}, program = PATCHBAY) =>
+  runToEnd([program, ...args], { env: { NETCONFPATH: configs, ...env } });
 
 /** Writes the file and returns its findings, without its name. */
 function lint(text: string, env: Record<string, string> = {}, name = "n.conflist"): string[] {

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { KNOWN_VERSIONS } from "../../../src/cni/versions.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+import { runToEnd } from "../../support/run-to-end.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => {
@@ -19,8 +20,7 @@ function status(
 ) {
   writeFileSync(`${at.directory}/configs/n.conflist`, at.network(plugins, { name: "n", ...changes }).source);
   const options = ["--config-dir", `${at.directory}/configs`, "--plugin-path", pluginPath];
-  const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "status", "n", ...options]);
-  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+  return runToEnd([PATCHBAY, "status", "n", ...options]);
 }
 
 function hostLocal(...subnets: string[]) {
