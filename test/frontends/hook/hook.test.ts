@@ -48,6 +48,10 @@ const full = {
 
 /** Which address host-local gave last is not of an attachment, and bundles are the runtime's. */
 const left = () => leftSince(moment, machine, /last_reserved_ip|file \/run\/bundles/);
+async function nothingIsLeftOf(container: Hooked): Promise<void> {
+  await container.end();
+  expect(await left()).toEqual([]);
+}
 const addresses = async ({ inside }: Hooked) =>
   [...(await inside("ip -o -4 addr show")).matchAll(/: (\S+) +inet ([0-9.]+)\//g)].map(([, link, address]) =>
     `${link} ${address!.replace(/[0-9]+$/, "N")}`
@@ -86,8 +90,7 @@ describe("what is attached", () => {
     expect(await hook(machine, ["del", "front"], { id: "web" })).toEqual(silent);
     expect(await addresses(web)).toEqual(["lo 127.0.0.N", "net7 10.2.0.N"]);
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("of two networks that take ports the first gets them; what one is given counts before what all are given", async () => {
@@ -143,8 +146,7 @@ describe("what is attached", () => {
       const { code, stderr } = await hook(machine, ["add", `front ${word}`], web.state());
       expect({ word, code, stderr }).toEqual({ word, code: 1, stderr: expect.stringContaining("bandwidth") });
     }
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("one hook a network; the second names its interface", async () => {
@@ -153,8 +155,7 @@ describe("what is attached", () => {
     expect(await hook(machine, ["add", "back@eth1"], web.state())).toEqual(silent);
     expect(await addresses(web)).toEqual(["lo 127.0.0.N", "eth0 10.1.0.N", "eth1 10.2.0.N"]);
     expect(await hook(machine, ["del", "back@eth1", "front"], { id: "web" })).toEqual(silent);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("a namespace with a path in config.json, also when there is no process", async () => {
@@ -177,8 +178,7 @@ describe("what is attached", () => {
     expect(await addresses(web)).toEqual(["lo 127.0.0.N", "eth0 10.1.0.N"]);
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
     expect(await web.inside("ip -br link show lo")).toContain("DOWN");
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 });
 
@@ -208,8 +208,7 @@ describe("what is refused attaches nothing, and says what to do", () => {
     const outcome = await hook(machine, words, web.state(changes));
     expect(outcome).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(says) });
     expect(await web.inside("ip -br link")).toMatch(/^lo +DOWN .*\n$/);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("a state that is too large", async () => {
@@ -249,8 +248,7 @@ describe("what is refused attaches nothing, and says what to do", () => {
       });
     }
     expect(await web.inside("ip -br link")).toMatch(/^lo .*\n$/);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("a path in config.json that is relative, or leads nowhere, or to the host", async () => {
@@ -276,8 +274,7 @@ describe("all or none", () => {
     expect(stderr).toContain("eth2 cannot be attached to network full: ");
     expect(stderr).not.toContain("taking it back");
     expect(await web.inside("ip -br link")).toMatch(/^lo .*\n$/);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("results that cannot be written are taken back", async () => {
@@ -289,8 +286,7 @@ describe("all or none", () => {
     });
     expect(outcome).toMatchObject({ code: 1, stderr: expect.stringContaining("stdout") });
     expect(await web.inside("ip -br link")).toMatch(/^lo .*\n$/);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("twice: the second is refused, and the first stays", async () => {
@@ -306,8 +302,7 @@ describe("all or none", () => {
     expect(await addresses(web)).toEqual(before);
     await web.inside("ping -c 1 -W 60 10.1.0.1");
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("the second interface is there already: nothing is attached", async () => {
@@ -318,8 +313,7 @@ describe("all or none", () => {
     expect(again).toMatchObject({ code: 1, stderr: says });
     expect(await addresses(web)).toEqual(["lo 127.0.0.N", "eth1 10.2.0.N"]);
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("another container of the same id keeps its network", async () => {
@@ -349,8 +343,7 @@ describe("all or none", () => {
       expect([["eth0 10.1.0.N", "eth1 10.2.0.N"], []]).toContainEqual(now.filter((one) => !one.startsWith("lo")));
       expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
     }
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 });
 
@@ -374,8 +367,7 @@ describe("del when something is gone", () => {
       const { code, stdout } = await hook(machine, ["del"], { id: "web", annotations: state.annotations });
       await machine.sh(`if [ -e /run/moved ]; then rm -r ${CONFIGS}; mv /run/moved ${CONFIGS}; fi`);
       expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
-      await web.end();
-      expect(await left()).toEqual([]);
+      await nothingIsLeftOf(web);
     });
   }
 
@@ -389,8 +381,7 @@ describe("del when something is gone", () => {
     });
     expect(await addresses(web)).toEqual(["lo 127.0.0.N"]);
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
-    await web.end();
-    expect(await left()).toEqual([]);
+    await nothingIsLeftOf(web);
   });
 
   test("it goes on past one that fails, says every cause, and succeeds later", async () => {

@@ -1,6 +1,6 @@
 /** netavark's driver bridge: links, addresses, routes, rules and published ports, with real packets, and their removal. */
 import { expect, test } from "bun:test";
-import { leftSince, momentOf, quietMoment } from "../../support/leftovers.ts";
+import { leftSince, type Moment, momentOf, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
@@ -18,11 +18,20 @@ async function succeed(machine: Machine, verb: "setup" | "teardown", container: 
   return answer.json;
 }
 
+async function succeedOnce(machine: Machine, container: Container, input: object): Promise<void> {
+  await succeed(machine, "setup", container, input);
+  await succeed(machine, "teardown", container, input);
+}
+
+async function nothingIsLeftOf(machine: Machine, container: Container, moment: Moment): Promise<void> {
+  await machine.removeContainer(container);
+  expect(await leftSince(moment, machine, kept)).toEqual([]);
+}
+
 /** The table with its base chains stays, as netavark leaves it. */
 async function momentAfterOne(machine: Machine) {
   const first = await machine.container("first"), input = containerIn([{ network: bridgeNetwork(9) }], 9);
-  await succeed(machine, "setup", first, input);
-  await succeed(machine, "teardown", first, input);
+  await succeedOnce(machine, first, input);
   await machine.removeContainer(first);
   return await quietMoment(machine);
 }
@@ -73,8 +82,7 @@ test("what a container gets, what podman is told, and nothing stays", async () =
 
   await succeed(machine, "teardown", container, input);
   expect(await leftSince(before, machine, kept)).toEqual([]);
-  await machine.removeContainer(container);
-  expect(await leftSince(moment, machine, kept)).toEqual([]);
+  await nothingIsLeftOf(machine, container, moment);
 });
 
 test("published ports: of all addresses, of one, ranges, three protocols, both families", async () => {
@@ -136,8 +144,7 @@ test("rules in netavark's own form are found and removed, with and without a led
   const container = await machine.container(),
     network = bridgeNetwork(8, { subnets: [{ subnet: "10.88.0.0/24", gateway: "10.88.0.1" }] });
   const input = containerIn([{ network }], 1, [published(8080, 80), published(8081, 80, { host_ip: "192.0.2.1" })]);
-  await succeed(machine, "setup", container, input);
-  await succeed(machine, "teardown", container, input);
+  await succeedOnce(machine, container, input);
   const empty = await machine.sh("nft list table inet netavark");
   await succeed(machine, "setup", container, input);
   const name = `nv_${network.id.slice(0, 8)}_10_88_0_0_nm24_dnat`;
@@ -171,10 +178,8 @@ test("all networks or none, and the failing one is undone too", async () => {
   });
   await machine.sh("ip link del podman7");
   expect(await leftSince(before, machine, kept)).toEqual([]);
-  await succeed(machine, "setup", container, input);
-  await succeed(machine, "teardown", container, input);
-  await machine.removeContainer(container);
-  expect(await leftSince(moment, machine, kept)).toEqual([]);
+  await succeedOnce(machine, container, input);
+  await nothingIsLeftOf(machine, container, moment);
 });
 
 test("the namespace is gone, the link is gone, and twice", async () => {
@@ -248,6 +253,5 @@ test("whoever cannot read the answer has nothing attached", async () => {
   );
   expect(code).toBe(1);
   expect(stderr).toContain("the answer cannot be written, so the container is detached again");
-  await machine.removeContainer(container);
-  expect(await leftSince(moment, machine, kept)).toEqual([]);
+  await nothingIsLeftOf(machine, container, moment);
 });

@@ -96,15 +96,13 @@ function sleepsOf(pid: number): number {
 
 test("a call wakes one worker, not all", async () => {
   await using machine = await openMachine();
-  const resident = await startResident(machine, 4);
+  await using resident = await startResident(machine, 4);
   await untilServed(machine);
   const workers = childrenOf(resident.pid), calls = 60, before = workers.map(sleepsOf);
   await machine.sh(`for at in $(seq ${calls}); do ${PATCHBAY} version; done`);
   const slept = workers.map((pid, index) => sleepsOf(pid) - before[index]!);
   // Another may serve while the first has not quite ended its call.
   expect(slept.filter((count) => count < calls / 2).length).toBeGreaterThanOrEqual(2);
-  resident.kill("SIGKILL");
-  await resident.exited;
 });
 
 test("500 callers at once while workers die: each has an address of its own, and gives it back", async () => {

@@ -30,7 +30,7 @@ test("the status of a resident: none, what it served and declined, and why", asy
   expect([code, stdout.split("\n")[0]]).toEqual([1, `no resident listens on ${SOCKET}`]);
   expect((await machine.run([PATCHBAY, "serve", "--status", "--json"])).code).toBe(1);
 
-  const resident = await startResident(machine);
+  await using resident = await startResident(machine);
   const before = await untilServed(machine);
   expect(before).toMatchObject({ pid: resident.pid, build: "this", takenBack: 0 });
   expect(before.problem).toBeUndefined();
@@ -68,8 +68,6 @@ test("the status of a resident: none, what it served and declined, and why", asy
     "calls of this program run by themselves: it serves callers with another mount, network, process or user " +
       "namespace, or root directory\n",
   );
-  resident.kill("SIGKILL");
-  await resident.exited;
 });
 
 test("a caller that waits no longer does not count as declined", async () => {

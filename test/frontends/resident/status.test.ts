@@ -31,13 +31,11 @@ async function stoppedAt(path: string, machine: Machine, program = PATCHBAY) {
 
 test("the status needs no worker that answers", async () => {
   await using machine = await openMachine();
-  const resident = await startResident(machine);
+  await using _resident = await startResident(machine);
   const { workers } = await untilServed(machine);
   for (const { pid } of workers) process.kill(pid, "SIGSTOP");
   expect((await statusOf(machine)).workers.map(({ pid }) => pid)).toEqual(workers.map(({ pid }) => pid));
   for (const { pid } of workers) process.kill(pid, "SIGCONT");
-  resident.kill("SIGKILL");
-  await resident.exited;
 });
 
 test("a worker that ends has no memory", async () => {

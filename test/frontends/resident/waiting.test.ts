@@ -12,7 +12,6 @@ import {
   BOARD,
   childrenOf,
   readyWorkersOf,
-  type Resident,
   SOCKET,
   startResident,
   startServe,
@@ -47,38 +46,39 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 describe("a call whose resident does not take it runs by itself", () => {
   test("at once when all workers are stopped", async () => {
     await using machine = await openMachine();
-    const resident = await startResident(machine);
+    await using resident = await startResident(machine);
     const workers = childrenOf(resident.pid);
     signalAll(workers, "SIGSTOP");
     await untilTrue(() => workers.map(stateOf), (states) => states.every((state) => state === "T"));
     expect(await callOf(machine)).toEqual(atOnce);
     signalAll(workers, "SIGCONT");
     await untilTrue(() => callOf(machine), ({ ranBy }) => ranBy === "resident");
-    resident.kill("SIGKILL");
-    await resident.exited;
   });
 
   test("at once when the service starts, and has no workers yet", async () => {
     await using machine = await openMachine();
     await machine.sh("mkdir -p /run/patchbay");
     // It listens, and never becomes the resident.
-    const activator = machine.start(["systemd-socket-activate", "--seqpacket", "-l", SOCKET, "/bin/sleep", "60"]);
+    await using _activator = machine.start([
+      "systemd-socket-activate",
+      "--seqpacket",
+      "-l",
+      SOCKET,
+      "/bin/sleep",
+      "60",
+    ]);
     await untilListening(machine, SOCKET);
     expect(await callOf(machine)).toEqual(atOnce);
-    activator.kill("SIGKILL");
-    await activator.exited;
   });
 
   test("at once when the only worker has had its call for long", async () => {
     await using machine = await openMachine();
-    const resident = await startResident(machine, 1);
+    await using _resident = await startResident(machine, 1);
     const { workers } = await untilServed(machine), { release } = await blockedCall(machine, conf, workers);
     await untilTrue(() => callOf(machine), ({ looks }) => looks === 1);
     expect(await callOf(machine)).toEqual(atOnce);
     expect(await release()).toEqual({ code: 0, ranBy: "resident" });
     await untilTrue(() => callOf(machine), ({ ranBy }) => ranBy === "resident");
-    resident.kill("SIGKILL");
-    await resident.exited;
   });
 });
 
@@ -86,7 +86,7 @@ const stateOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, "utf8").split
 
 test("a burst is served by workers that have short calls, however many wait", async () => {
   await using machine = await openMachine();
-  const resident = await startResident(machine, 2);
+  await using _resident = await startResident(machine, 2);
   const burst = async () => {
     const before = (await statusOf(machine)).served;
     await machine.sh(`for i in $(seq 60); do ${PATCHBAY} version >/dev/null & done; wait`);
@@ -94,8 +94,6 @@ test("a burst is served by workers that have short calls, however many wait", as
   };
   // A machine that is busy with other things may let some run by themselves.
   await untilTrue(burst, (served) => served > 30);
-  resident.kill("SIGKILL");
-  await resident.exited;
 });
 
 test("one worker at first, more while calls wait, and it says so", async () => {
@@ -153,7 +151,7 @@ function isBoard(fd: string): boolean {
 
 test("a board that is removed is made again", async () => {
   await using machine = await openMachine();
-  const resident: Resident = await startResident(machine);
+  await using resident = await startResident(machine);
   const before = childrenOf(resident.pid);
   const boards = () =>
     readdirSync(`/proc/${resident.pid}/fd`).filter((fd) => isBoard(`/proc/${resident.pid}/fd/${fd}`));
@@ -163,8 +161,6 @@ test("a board that is removed is made again", async () => {
   // The old one is closed when its last worker has ended.
   await untilTrue(boards, (found) => found.length === 1);
   await untilTrue(() => callOf(machine), ({ ranBy }) => ranBy === "resident");
-  resident.kill("SIGKILL");
-  await resident.exited;
 });
 
 test("what is in the board's place is said once, takes nothing, and goes", async () => {
