@@ -22,7 +22,7 @@ import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } fro
 import { claimantsIn, overlapsWith } from "../overlaps.ts";
 import { closestKey } from "../../cni/spelling.ts";
 import { entryOf, nodeAt, stringAt } from "./json-nodes.ts";
-import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
+import { checkByPlugin, nameAndVersion, type PluginInFile } from "./plugin-check.ts";
 import { keyPath, type Remark, remark, type Reporter, type Severity } from "./remark.ts";
 import { checkSchema, OPTION_OF } from "./schema-check.ts";
 import { delegates, ipamSchema, listSchema, pluginSchema, type Schema, wellKnownCapabilities } from "./schema.ts";
@@ -210,15 +210,10 @@ function reportCaveats(network: Network, document: JsonNode, report: Reporter): 
   });
 }
 
-interface PluginContext {
-  /** The plugin's path in the document. */
-  path: string;
+interface PluginContext extends PluginInFile {
   pluginPath: string;
-  report: Reporter;
   /** The list that has the plugin. */
   network?: unknown;
-  /** No other plugin is called before it. */
-  isFirst: boolean;
 }
 
 function checkPlugin(node: JsonNode, context: PluginContext): void {
@@ -251,9 +246,9 @@ function checkPlugin(node: JsonNode, context: PluginContext): void {
       : bySchema.some(({ meant }) => meant !== undefined);
     if (!isSaid) report(remark);
   };
-  const place = { ...context, report: byPlugin, bySchema };
-  checkByPlugin(type, config, node, place);
-  if (isIpamOurs) checkByPlugin(ipamType, config, node, { ...place, isFirst: false }, "ipam");
+  const place = { ...context, report: byPlugin };
+  checkByPlugin(type, config, node, place, bySchema);
+  if (isIpamOurs) checkByPlugin(ipamType, config, node, { ...place, isFirst: false }, bySchema, "ipam");
 }
 
 /** Returns whether the plugin is ours: then its keys are known. */

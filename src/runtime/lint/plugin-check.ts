@@ -10,22 +10,21 @@ import { entryOf, nodeAt } from "./json-nodes.ts";
 import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
 import { pluginSchema } from "./schema.ts";
 
-interface PluginInFile {
+export interface PluginInFile {
   /** The plugin's path in the document. */
   path: string;
   report: Reporter;
   /** No other plugin is called before it. */
   isFirst: boolean;
-  /** What the schema says of its values. */
-  bySchema: readonly Remark[];
 }
 
-/** `subject` is the key of what the plugin rejects as a whole. */
+/** `bySchema`: what the schema says of its values. `subject` is the key of what the plugin rejects as a whole. */
 export function checkByPlugin(
   type: string,
   config: Record<string, unknown>,
   node: JsonNode,
-  { path, report, isFirst, bySchema }: PluginInFile,
+  { path, report, isFirst }: PluginInFile,
+  bySchema: readonly Remark[],
   subject = "",
 ): void {
   const plugin = loadPlugin(type);

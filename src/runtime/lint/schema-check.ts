@@ -23,8 +23,8 @@ export function checkSchema(node: JsonNode, schema: Schema, path: string, report
     if (alternatives.every((remarks) => remarks.length > 0)) alternatives[0]!.forEach(report);
     return;
   }
-  if (schema.type !== undefined && !isOfType(node.value, schema.type)) {
-    report(remark(node, "error", path, `must be ${typeNames[schema.type]}, got ${shortened(node.value)}`));
+  if (schema.type !== undefined && !types[schema.type].has(node.value)) {
+    report(remark(node, "error", path, `must be ${types[schema.type].name}, got ${shortened(node.value)}`));
     return;
   }
   checkValue(node, schema, path, report);
@@ -125,26 +125,13 @@ function checkValue(node: JsonNode, schema: Schema, path: string, report: Report
   }
 }
 
-const typeNames = {
-  object: "an object",
-  array: "a list",
-  string: "a string",
-  integer: "an integer",
-  boolean: "true or false",
+const types: Record<NonNullable<Schema["type"]>, { name: string; has(value: unknown): boolean }> = {
+  object: { name: "an object", has: isObject },
+  array: { name: "a list", has: Array.isArray },
+  string: { name: "a string", has: (value) => typeof value === "string" },
+  integer: { name: "an integer", has: Number.isInteger },
+  boolean: { name: "true or false", has: (value) => typeof value === "boolean" },
 };
-
-function isOfType(value: unknown, type: keyof typeof typeNames): boolean {
-  switch (type) {
-    case "object":
-      return isObject(value);
-    case "array":
-      return Array.isArray(value);
-    case "integer":
-      return Number.isInteger(value);
-  }
-  const name: string = typeof value;
-  return name === type;
-}
 
 function range(least: number, most: number): string {
   if (most === Infinity) return `${least} or more`;
