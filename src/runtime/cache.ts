@@ -41,12 +41,8 @@ export type Cached =
   | { state: "foreign" }
   | { state: "present"; record: CacheRecord };
 
-export function cachePath(cacheDirectory: string, key: Owner): string {
-  return recordFile(cacheDirectory, key).path;
-}
-
 /** The holder of the container's lock writes it. */
-function recordFile(cacheDirectory: string, key: Owner): RecordFile {
+export function recordFile(cacheDirectory: string, key: Owner): RecordFile {
   const { network, containerId, ifName } = key;
   if (network === "" || containerId === "" || ifName === "") {
     throw new CniError(

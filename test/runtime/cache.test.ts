@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import {
-  cachePath,
   type CacheRecord,
   listCache,
   readCache,
+  recordFile,
   removeCache,
   writeCache,
 } from "../../src/runtime/cache.ts";
@@ -107,7 +107,7 @@ test.each([
 
 test("the record of another attachment with the same file name is ignored, and not removed", () => {
   const one = record({ network: "a", containerId: "b-c" }), other = record({ network: "a-b", containerId: "c" });
-  expect(cachePath(directory, one)).toBe(cachePath(directory, other));
+  expect(recordFile(directory, one).path).toBe(recordFile(directory, other).path);
   writeCache(directory, one);
   expect(readCache(directory, other)).toEqual({ state: "foreign" });
   removeCache(directory, other);

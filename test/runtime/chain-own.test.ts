@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { whileWarning } from "../../src/process/warn.ts";
-import { cachePath } from "../../src/runtime/cache.ts";
+import { recordFile } from "../../src/runtime/cache.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../src/runtime/chain.ts";
 import { parseNetwork } from "../../src/runtime/conf/network.ts";
 import type { Runtime } from "../../src/runtime/plugin-call.ts";
@@ -36,7 +36,7 @@ function makes(name: string, more: Partial<BenchSpec> = {}): void {
 }
 const networkOf = (types: string[], cniVersion = "1.1.0") =>
   parseNetwork(JSON.stringify({ cniVersion, name: "net", plugins: types.map((type) => ({ type })) }));
-const cacheFile = () => cachePath(runtime.cacheDirectory, { network: "net", ...request });
+const cacheFile = () => recordFile(runtime.cacheDirectory, { network: "net", ...request }).path;
 
 describe("an ADD that fails", () => {
   const fails = { apply: "now" };

@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { CniError } from "../../src/cni/error.ts";
-import { cachePath } from "../../src/runtime/cache.ts";
+import { recordFile } from "../../src/runtime/cache.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../src/runtime/chain.ts";
 import type { AttachmentRequest } from "../../src/runtime/plugin-call.ts";
 import { collectGarbage } from "../../src/runtime/gc.ts";
@@ -34,7 +34,7 @@ const failure = (work: () => unknown): CniError => {
   return error as CniError;
 };
 
-const cacheFile = () => cachePath(at.runtime.cacheDirectory, { network: "net", ...request });
+const cacheFile = () => recordFile(at.runtime.cacheDirectory, { network: "net", ...request }).path;
 const cached = () => JSON.parse(readFileSync(cacheFile(), "utf8"));
 const putCache = (text: string) => {
   mkdirSync(`${at.runtime.cacheDirectory}/results`, { recursive: true });

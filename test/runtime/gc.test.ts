@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import type { LedgerHeader } from "../../src/engine/ledger/record.ts";
-import { cachePath } from "../../src/runtime/cache.ts";
+import { recordFile } from "../../src/runtime/cache.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { collectGarbage, type Keep, staleAttachments, unconfiguredNetwork } from "../../src/runtime/gc.ts";
 import { attachmentsToNetwork } from "../../src/runtime/records.ts";
@@ -95,7 +95,7 @@ describe("between the judgement and the deletion", () => {
   test("what was deleted needs nothing", () => {
     add("web", "/run/netns/gone");
     add("second", "/run/netns/gone");
-    const file = cachePath(at.runtime.cacheDirectory, { network: "net", containerId: "web", ifName: "eth0" });
+    const file = recordFile(at.runtime.cacheDirectory, { network: "net", containerId: "web", ifName: "eth0" }).path;
     expect(failure(() => rmSync(file))).toBe("");
     expect(later()).toEqual(["DEL one"]);
     expect(at.environment("DEL one")).toContain("CNI_CONTAINERID=second");

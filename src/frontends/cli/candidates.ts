@@ -111,7 +111,7 @@ function optionsFor(begun: string, place: BegunCommand): Groups {
 
 function valuesOf([name, { value = "" }]: [string, Option], { command, given }: BegunCommand): Groups {
   if (/^(DIRS?|FILE)$/.test(value)) return FILES;
-  if (/^[a-z|]+$/.test(value)) return [wordsOf(value)];
+  if (/^[a-z|]+$/.test(value)) return [wordsOf(value.split("|"))];
   if (value === "CONTAINER") return holdersIn(given);
   const isOfAttachment = value === "CONTAINER/IFNAME" || command.operands.includes("CONTAINER");
   if (!isOfAttachment) return [];
@@ -132,7 +132,7 @@ function operandsFor(place: BegunCommand): Groups {
   const wanted = (words[position] ?? (last?.includes("…") ? last : undefined))?.replace(/[[\]…]/g, "");
   switch (wanted) {
     case "NETWORK":
-      return [name === "ipam" ? leasedNetworks(given) : networksFor(place)];
+      return [name === "ipam" ? wordsOf(networksWithLeases(given)) : networksFor(place)];
     case "NETNS":
       return Object.assign([netnsNames(), netnsPaths()], { files: true });
     case "CONTAINER":
@@ -143,11 +143,11 @@ function operandsFor(place: BegunCommand): Groups {
     case "FILE":
       return FILES;
   }
-  return wanted !== undefined && /^[a-z|]+$/.test(wanted) ? [wordsOf(wanted)] : [];
+  return wanted !== undefined && /^[a-z|]+$/.test(wanted) ? [wordsOf(wanted.split("|"))] : [];
 }
 
-function wordsOf(alternatives: string): Candidate[] {
-  return alternatives.split("|").map((word) => ({ word, what: "" }));
+function wordsOf(words: readonly string[]): Candidate[] {
+  return words.map((word) => ({ word, what: "" }));
 }
 
 /** They undo what is recorded of a network, whose file may be gone. */
@@ -187,10 +187,6 @@ function namesOf(attachments: readonly KnownAttachment[]): (Candidate & { attach
 function describe(attachment: KnownAttachment): string {
   const { network, containerId, ifName } = attachment;
   return [`${ifName} of ${shortId(containerId)} in ${network}`, ...gistOf(attachment).addresses].join(", ");
-}
-
-function leasedNetworks(given: GivenArguments): Candidate[] {
-  return networksWithLeases(given).map((word) => ({ word, what: "" }));
 }
 
 /** Containers with leases, by their names; those without an attachment are known by their ID alone. */

@@ -29,14 +29,12 @@ export function reportStatus(): StatusReport {
 }
 
 function reportWithoutNote(): StatusReport {
-  let status: ResidentStatus | StatusReport;
   try {
-    status = residentStatus();
+    return reportOfResident();
   } catch (error) {
     if (!isErrno(error, EACCES)) throw error;
     return unseen(`uid ${process.geteuid!()} may not connect to ${RESIDENT_SOCKET}`, "Its calls run by themselves.");
   }
-  return "text" in status ? status : reportOf(status, whyAloneHere());
 }
 
 /** What the caller brings along decides, too: the launcher looks at the variable, and a worker enters the directory. */
@@ -51,8 +49,8 @@ function whyAloneHere(): string | undefined {
   }
 }
 
-/** Returns a report without a status when none can be seen. */
-function residentStatus(): ResidentStatus | StatusReport {
+/** Without a status when none can be seen. */
+function reportOfResident(): StatusReport {
   const begun = performance.now();
   for (;; Bun.sleepSync(PAUSE_MS)) {
     const pid = residentPid(), isLate = performance.now() - begun > START_MS;
@@ -68,7 +66,9 @@ function residentStatus(): ResidentStatus | StatusReport {
     // Asked first: a process that becomes another build meanwhile makes a new board.
     const build = isThisBuild(pid) ? "this" : "another";
     const counted = countedBy(pid);
-    if (counted !== undefined && (counted.workers.length > 0 || isLate)) return statusOf(pid, build, counted);
+    if (counted !== undefined && (counted.workers.length > 0 || isLate)) {
+      return reportOf(statusOf(pid, build, counted), whyAloneHere());
+    }
     if (isLate) {
       return notShown(
         `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`,

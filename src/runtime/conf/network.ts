@@ -165,19 +165,17 @@ function parseObject(text: string, subject: string): JsonObject {
   return document;
 }
 
+const goTypes: Partial<Record<string, string>> = {
+  number: "float64",
+  boolean: "bool",
+  object: "map[string]interface {}",
+};
+
 /** A value's type as the reference library's messages name it. */
 function goType(value: unknown): string {
   if (value === null || value === undefined) return "<nil>";
   if (Array.isArray(value)) return "[]interface {}";
-  switch (typeof value) {
-    case "number":
-      return "float64";
-    case "boolean":
-      return "bool";
-    case "object":
-      return "map[string]interface {}";
-  }
-  return typeof value;
+  return goTypes[typeof value] ?? typeof value;
 }
 
 export function invalidConfig(message: string, cause?: unknown): CniError {
