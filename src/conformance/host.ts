@@ -68,10 +68,7 @@ export class TrialHost {
   /** A link whose other end is in a namespace of its own, as a network card has a cable. */
   card(name: string): void {
     const far = this.container(`far-${name}`);
-    withRoutes((routes) => {
-      const peer = { ifName: "far0", netnsFd: far.netns };
-      addLink(routes, { ifName: name, kind: vethKind({ peer }), up: true });
-    });
+    addPair(name, "far0", far);
     this.inside(far, (routes) => setLink(routes, getLink(routes, "far0")!, { up: true }));
     this.byHand.push(
       `ip link add ${name} up type veth peer name far0 netns ${far.name}`,
@@ -82,10 +79,7 @@ export class TrialHost {
   /** Makes what an earlier plugin of a chain would have made, for plugins that only change something. */
   attach(container: TrialContainer, ifName: string, address: string): { host: Link; inside: Link } {
     const hostName = `h-${container.name}`, prefix = parsePrefix(address)!;
-    withRoutes((routes) => {
-      const peer = { ifName, netnsFd: container.netns };
-      addLink(routes, { ifName: hostName, kind: vethKind({ peer }), up: true });
-    });
+    addPair(hostName, ifName, container);
     const inside = this.inside(container, (routes) => {
       const link = getLink(routes, ifName)!;
       addAddress(routes, link.index, prefix);
@@ -134,6 +128,12 @@ function endStartedProcesses(): void {
     if (!isErrno(error, ESRCH)) throw error;
   }
   forgetEnded();
+}
+
+/** The first link is here, the other one in the container. */
+function addPair(ifName: string, inside: string, { netns }: TrialContainer): void {
+  const kind = vethKind({ peer: { ifName: inside, netnsFd: netns } });
+  withRoutes((routes) => addLink(routes, { ifName, kind, up: true }));
 }
 
 /** After an ADD that has answered with success. */

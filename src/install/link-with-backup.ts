@@ -27,11 +27,12 @@ export const BACKUP = ".patchbay-backup";
 
 /**
  * Throws when links in the place of `names` could not be made, or what is kept not be put back: before anything is changed.
+ * Where others could put files into the directory of what is kept, they would be plugins after --uninstall.
  */
 export function judgePlaces(directory: string, names: readonly string[]): void {
   if (exists(directory) && !isDirectory(identify(directory))) throw new Error(`${directory} is not a directory`);
-  judgeBackups(directory);
   const backups = `${directory}/${BACKUP}`, kept = identifyEntry(backups);
+  judgeStateDirectory(backups);
   if (kept !== undefined && deviceOf(kept) !== deviceOf(identify(directory))) {
     throw new Error(
       `${backups} is on another file system than ${directory}, so no file can be moved into it; unmount it`,
@@ -42,14 +43,6 @@ export function judgePlaces(directory: string, names: readonly string[]): void {
     const found = identifyEntry(path);
     if (found !== undefined && isDirectory(found)) throw new Error(`${path} is a directory; move it away`);
   }
-}
-
-/**
- * Throws when the directory of what is kept is a link, or when others could put files into it: they would be plugins after
- * --uninstall.
- */
-function judgeBackups(directory: string): void {
-  judgeStateDirectory(`${directory}/${BACKUP}`);
 }
 
 function deviceOf({ id }: FileIdentity): string {
@@ -105,7 +98,7 @@ export function hasBackup(path: string): boolean {
 function inBackups(path: string, work: () => void): void {
   const directory = `${directoryOf(path)}/${BACKUP}`;
   makeDirectories(directory, 0o755);
-  judgeBackups(directoryOf(path));
+  judgeStateDirectory(directory);
   try {
     work();
   } catch (error) {
