@@ -1,7 +1,7 @@
 /**
  * Makes the npm package, `dist/package` and a file of it: `npm run package`. What is C in it is compiled here, so who
  * installs it needs no compiler; and it is given the build of the program from the same sources, to know it among
- * plugins (src/frontends/library/program.ts). Needs no network.
+ * plugins (src/frontends/library/in-process.ts). Needs no network.
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";

@@ -4,6 +4,8 @@
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../../cni/error.ts";
 import { inCommand } from "../../contract/trace.ts";
+import { buildOf } from "../../engine/build.ts";
+import { recognizeOwn } from "../../engine/delegation/find-plugin.ts";
 import { endCall } from "../../process/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { takeEnvironment } from "../../ffi/environment.ts";
@@ -11,7 +13,6 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { bind } from "../../ffi/libc.ts";
 import { isEntered, onStranded } from "../../ffi/netns.ts";
 import { areLeftRunning } from "../../ffi/spawn.ts";
-import { recognizeProgram } from "./program.ts";
 
 export function inProcess<Value>(work: () => Value): Value {
   const reason = missingPrivileges();
@@ -25,6 +26,23 @@ export function inProcess<Value>(work: () => Value): Value {
     endCall();
     collectChildren();
   }
+}
+
+/** The identifier in hexadecimal of the program that was built from the same sources (compile/package.ts). */
+declare const PROGRAM_BUILD: string | undefined;
+
+/** A plugin that is this program runs in process, as it does where the program finds itself. */
+function recognizeProgram(): void {
+  recognizeOwn((path) => {
+    // The sources run unbundled.
+    if (typeof PROGRAM_BUILD === "undefined") return false;
+    try {
+      return Buffer.compare(buildOf(path), Uint8Array.fromHex(PROGRAM_BUILD)) === 0;
+    } catch {
+      // The file is not a program, or too short to be ours.
+      return false;
+    }
+  });
 }
 
 export function asCniError(error: unknown): CniError {
