@@ -18,6 +18,8 @@ export interface Subcommand {
 
 const MOST_SECONDS = 2 ** 32 - 1;
 
+const ofContainer = { operand: "NETWORK_NAMESPACE_PATH", needsConfig: true, isServed: true } as const;
+
 export const commands: Readonly<Record<string, Subcommand>> = {
   create: {
     what: "Finishes the network on stdin: picks its interface, subnets and gateways",
@@ -57,16 +59,12 @@ export const commands: Readonly<Record<string, Subcommand>> = {
   },
   setup: {
     what: "Attaches the container on stdin to its networks, and prints what it got",
-    operand: "NETWORK_NAMESPACE_PATH",
-    needsConfig: true,
-    isServed: true,
+    ...ofContainer,
     run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).setup(call),
   },
   teardown: {
     what: "Removes what setup made; the namespace may be gone",
-    operand: "NETWORK_NAMESPACE_PATH",
-    needsConfig: true,
-    isServed: true,
+    ...ofContainer,
     run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).teardown(call),
   },
   update: {
