@@ -34,11 +34,7 @@ export function addNetwork(
   network: Network,
   request: AttachmentRequest,
 ): VersionedResult | undefined {
-  return withContainerLocked(
-    runtime.cacheDirectory,
-    request.containerId,
-    () => addUnlocked(runtime, network, request),
-  );
+  return withContainerLocked(runtime, request.containerId, () => addUnlocked(runtime, network, request));
 }
 
 /** For a caller that holds the lock. */
@@ -126,7 +122,7 @@ function checkEach(
     );
   }
   if (network.disableCheck) return;
-  withContainerLocked(runtime.cacheDirectory, request.containerId, () => {
+  withContainerLocked(runtime, request.containerId, () => {
     let prevResult: VersionedResult | undefined;
     try {
       prevResult = cachedResult(readCache(runtime.cacheDirectory, keyOf(network, request)), network.cniVersion);
@@ -144,7 +140,7 @@ function checkEach(
 
 /** Tries every plugin. What failed is told in one error, and the cache record stays for the next try. */
 export function deleteNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): void {
-  withContainerLocked(runtime.cacheDirectory, request.containerId, () => deleteUnlocked(runtime, network, request));
+  withContainerLocked(runtime, request.containerId, () => deleteUnlocked(runtime, network, request));
 }
 
 /** For a caller that holds the lock. `gone` is SessionOptions.gone. */

@@ -101,11 +101,7 @@ export function deleteAllRecorded(runtime: Runtime, deletions: readonly Deletion
 
 /** DEL of the network's plugins, and of every other plugin of ours that has a ledger of the attachment. */
 export function deleteRecorded(runtime: Runtime, deletion: Deletion): void {
-  withContainerLocked(
-    runtime.cacheDirectory,
-    deletion.request.containerId,
-    () => deleteRecordedUnlocked(runtime, deletion),
-  );
+  withContainerLocked(runtime, deletion.request.containerId, () => deleteRecordedUnlocked(runtime, deletion));
 }
 
 /** For a caller that holds the lock. `gone` is SessionOptions.gone. */

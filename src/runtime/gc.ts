@@ -52,7 +52,7 @@ export function collectGarbage(
   announce: (stale: readonly RecordedAttachment[]) => void = () => {},
 ): void {
   if (network.disableGC) return;
-  withAllLocked(runtime.cacheDirectory, () => {
+  withAllLocked(runtime, () => {
     const stale = staleAttachments(runtime, network, keep);
     announce(stale);
     const remove = keep === "live" ? deleteGone : deleteStale;

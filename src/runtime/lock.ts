@@ -12,12 +12,15 @@ import { closeFile, makeDirectories } from "../ffi/files.ts";
 import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../process/lock.ts";
 import { openStateLock } from "../process/state-file.ts";
 import { warn } from "../process/warn.ts";
+import type { Runtime } from "./plugin-call.ts";
 
-export function withContainerLocked<T>(cacheDirectory: string, containerId: string, work: () => T): T {
+type WithCache = Pick<Runtime, "cacheDirectory">;
+
+export function withContainerLocked<T>({ cacheDirectory }: WithCache, containerId: string, work: () => T): T {
   return withLock(cacheDirectory, { start: containerNumber(containerId) }, `container "${containerId}"`, work);
 }
 
-export function withAllLocked<T>(cacheDirectory: string, work: () => T): T {
+export function withAllLocked<T>({ cacheDirectory }: WithCache, work: () => T): T {
   return withLock(cacheDirectory, { start: 0, length: 0 }, "the containers of this host", work);
 }
 

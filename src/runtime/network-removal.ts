@@ -38,7 +38,7 @@ export interface Removal {
 /** Throws while something is attached, and changes nothing then. */
 export function removeNetwork(runtime: Runtime, network: Network, options: RemovalOptions): Removal {
   checkNames(network, undefined);
-  return withAllLocked(runtime.cacheDirectory, () => {
+  return withAllLocked(runtime, () => {
     const { isDryRun } = options, attachments = attachmentsToNetwork(runtime, network.name), view = new HostView();
     requireUnused(
       network,

@@ -38,8 +38,9 @@ function holder(name: string, take: (directory: string) => string) {
   };
 }
 
-const container = (id: string) => (directory: string) => `withContainerLocked(${directory}, "${id}", `;
-const all = (directory: string) => `withAllLocked(${directory}, `;
+const container = (id: string) => (directory: string) =>
+  `withContainerLocked({ cacheDirectory: ${directory} }, "${id}", `;
+const all = (directory: string) => `withAllLocked({ cacheDirectory: ${directory} }, `;
 const log = () => readFileSync(`${directory}/log`, "utf8");
 
 test("two operations on one container follow each other", async () => {
@@ -71,6 +72,6 @@ test("operations on two containers overlap, and GC waits for both", async () => 
 
 test("a directory that cannot be made locks nothing and stops nothing", () => {
   writeFileSync(`${directory}/file`, "");
-  expect(withContainerLocked(`${directory}/file/cache`, "a", () => 5)).toBe(5);
+  expect(withContainerLocked({ cacheDirectory: `${directory}/file/cache` }, "a", () => 5)).toBe(5);
   expect(existsSync(`${directory}/file/cache`)).toBe(false);
 });

@@ -41,7 +41,7 @@ export function attachAll(
   const planned = plannedCalls(runtime, container, asked);
   leaveWhatMayWait(planned.flatMap(({ network }) => network.plugins), runtime.pluginPath);
   if (asked.annotatedPorts !== undefined) refusePortsInUse(asked.ports, asked.annotatedPorts);
-  withContainerLocked(runtime.cacheDirectory, container.id, () => {
+  withContainerLocked(runtime, container.id, () => {
     const left = attachmentsOfContainer(runtime, container.id).filter((one) =>
       isLeft(one, container, asked.networks)
     );

@@ -23,7 +23,7 @@ export function detachAll(
   containerId: string,
   { only, annotated }: Selection,
 ): void {
-  withContainerLocked(runtime.cacheDirectory, containerId, () => {
+  withContainerLocked(runtime, containerId, () => {
     const all = attachmentsOfContainer(runtime, containerId);
     const chosen = only === undefined ? all : all.filter((one) => only.some((requested) => isMeant(requested, one)));
     const unrecorded = (only ?? annotated).filter((requested) => !all.some((one) => isMeant(requested, one)));

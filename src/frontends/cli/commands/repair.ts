@@ -25,11 +25,7 @@ export const repairCommand: Command = {
   run(given) {
     const runtime = runtimeOf(given), view = new HostView();
     const repaired = selectedAttachments(given, "repair").map((attachment) =>
-      withContainerLocked(
-        runtime.cacheDirectory,
-        attachment.containerId,
-        () => repair(attachment, runtime.pluginPath, view),
-      )
+      withContainerLocked(runtime, attachment.containerId, () => repair(attachment, runtime.pluginPath, view))
     );
     const isOne = repaired.length === 1;
     return showAttachments(
