@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pluginDirectory, runConformance } from "../support/conformance.ts";
 import { openMachine } from "../support/machine.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 const loopback = "exec $real/loopback";
 
@@ -49,7 +49,7 @@ test("without root it says so", async () => {
     "setpriv",
     "--reuid=65534",
     "--clear-groups",
-    join(patchbayPlugins(), "../patchbay"),
+    PATCHBAY,
     "conformance",
     patchbayPlugins(),
   ]);
@@ -58,9 +58,8 @@ test("without root it says so", async () => {
 
 test("in a user namespace that does not own the others it says so before it begins", async () => {
   await using machine = await openMachine();
-  const program = join(patchbayPlugins(), "../patchbay");
   for (const [options, kind] of [["-Ur", "pid"], ["-Urpf", "net"], ["-Urpnf", "mnt"]] as const) {
-    const ended = await machine.run(["unshare", options, program, "conformance", patchbayPlugins(), "loopback"]);
+    const ended = await machine.run(["unshare", options, PATCHBAY, "conformance", patchbayPlugins(), "loopback"]);
     expect(ended).toMatchObject({
       code: 3,
       stdout: "",

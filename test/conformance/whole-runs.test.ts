@@ -6,7 +6,7 @@ import { demands } from "../../src/conformance/demands/table.ts";
 import { failuresOf, pluginDirectory, reportOn } from "../support/conformance.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { untilTrue } from "../support/until-true.ts";
 
 const loopback = "exec $real/loopback";
@@ -117,8 +117,7 @@ test("the host is as it was, and so it is when the run is killed half-way", asyn
   await using machine = await openMachine();
   await machine.sh("touch /run/before /var/lib/before");
   const before = await filesOf(machine), moment = await quietMoment(machine);
-  const program = join(patchbayPlugins(), "../patchbay");
-  expect((await machine.run([program, "conformance", patchbayPlugins(), "bridge", "portmap"])).code).toBe(0);
+  expect((await machine.run([PATCHBAY, "conformance", patchbayPlugins(), "bridge", "portmap"])).code).toBe(0);
   expect(await leftSince(moment, machine)).toEqual([]);
   expect(await filesOf(machine)).toEqual(before);
 
@@ -127,7 +126,7 @@ test("the host is as it was, and so it is when the run is killed half-way", asyn
     "hangs-bridge": `$real/bridge; [ "$CNI_COMMAND" != ADD ] || { setsid sleep ${LONG} & sleep ${LONG}; }`,
   });
   for (const which of ["outer", "inner"] as const) {
-    const run = machine.start([program, "conformance", plugins.path, "--timeout=3600"]);
+    const run = machine.start([PATCHBAY, "conformance", plugins.path, "--timeout=3600"]);
     await untilTrue(() => processesWith(LONG).length, (count) => count > 1);
     const [inner] = processesWith(`conformance\0${plugins.path}`).filter((pid) => pid !== run.pid);
     process.kill(which === "outer" ? run.pid : inner!, "SIGKILL");

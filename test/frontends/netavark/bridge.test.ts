@@ -169,7 +169,7 @@ test("all networks or none, and the failing one is undone too", async () => {
   await machine.sh("ip link set lo up", { in: container });
   const before = await momentOf(machine);
   await machine.sh("ip link add podman7 type veth peer name elsewhere");
-  const wishes = [{ network: bridgeNetwork(8) }, { network: bridgeNetwork(7) }];
+  const wishes = [8, 6, 7].map((number) => ({ network: bridgeNetwork(number) }));
   const input = containerIn(wishes, 1, [published(8080, 80)]);
   const failed = await attach(machine, "setup", container, input);
   expect(failed).toMatchObject({

@@ -1,6 +1,5 @@
 /** Several networks of a container, several subnets of a family, several ways to set an option. */
 import { expect, test } from "bun:test";
-import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
@@ -109,22 +108,6 @@ test("the document of the page for podman is one that setup and teardown take", 
   expect(await machine.sh("ip -br addr show eth0", { in: container })).toContain("10.89.40.2/24");
   expect(await machine.sh("nft list table inet netavark")).toContain("tcp . 8080");
   expect(await attach(machine, "teardown", container, JSON.parse(input!))).toMatchObject({ code: 0, stderr: "" });
-});
-
-test("when the last of three networks cannot be had, the two before are undone", async () => {
-  await using machine = await openMachine();
-  const container = await machine.container(), networks = [8, 6, 7].map((number) => bridgeNetwork(number));
-  // The tables of the kernel stay after the first.
-  const first = await machine.container("first"), other = containerIn([{ network: bridgeNetwork(9) }], 9);
-  for (const verb of ["setup", "teardown"] as const) await attach(machine, verb, first, other);
-  await machine.sh("ip link set lo up", { in: container });
-  await machine.sh("ip link add podman7 type veth peer name elsewhere");
-  const before = await quietMoment(machine);
-  const input = containerIn(networks.map((network) => ({ network })), 1, [published(8080, 80)]);
-  expect((await attach(machine, "setup", container, input)).json).toEqual({
-    error: "bridge interface podman7 already exists but is a Veth interface",
-  });
-  expect(await leftSince(before, machine)).toEqual([]);
 });
 
 test("without aardvark-dns, no network that would have names promises servers, whichever it is", async () => {

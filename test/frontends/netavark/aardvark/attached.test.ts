@@ -142,12 +142,3 @@ test("when aardvark-dns cannot start, nothing of the container is left", async (
   expect(await leftSince(moment, machine)).toEqual([]);
   expect(await daemons(machine)).toEqual([]);
 });
-
-test("without aardvark-dns no servers are promised", async () => {
-  await using machine = await openMachine();
-  await machine.sh(`mkdir ${ND}`);
-  const container = await machine.container("one"), input = callFor(container, 7, [network(0)], ["web"]);
-  const { code, json } = await call(machine, "setup", container, { ...input, dns_servers: ["192.0.2.53"] }, "");
-  expect([code, json.n0.dns_server_ips, json.n0.dns_search_domains]).toEqual([0, ["192.0.2.53"], []]);
-  expect((await call(machine, "teardown", container, input, "")).code).toBe(0);
-});
