@@ -1,6 +1,6 @@
 /** `version`: the version of this program, under netavark's keys. */
 import { identify } from "../../../ffi/files.ts";
-import { print } from "../../../process/output.ts";
+import { printJson } from "../../../process/output.ts";
 import { VERSION } from "../../../process/version.ts";
 
 /** The release of netavark that this program behaves as. podman and netavark's tests read it. */
@@ -12,17 +12,11 @@ export const versionLine = `netavark ${NETAVARK}+patchbay.${VERSION}\n`;
 const processors: Partial<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 export function printVersion(): undefined {
-  print(`${
-    JSON.stringify(
-      {
-        version: NETAVARK,
-        commit: `patchbay ${VERSION}`,
-        build_time: new Date(identify("/proc/self/exe").modified * 1000).toISOString(),
-        target: `${processors[process.arch] ?? process.arch}-unknown-linux-gnu`,
-        default_fw_driver: "nftables",
-      },
-      null,
-      2,
-    )
-  }\n`);
+  printJson({
+    version: NETAVARK,
+    commit: `patchbay ${VERSION}`,
+    build_time: new Date(identify("/proc/self/exe").modified * 1000).toISOString(),
+    target: `${processors[process.arch] ?? process.arch}-unknown-linux-gnu`,
+    default_fw_driver: "nftables",
+  });
 }
