@@ -1,5 +1,6 @@
 /** Translates what podman says of a container to CNI: CNI_ARGS and capability arguments. */
 import { canonicalMac } from "../../net/mac.ts";
+import { takesCapability } from "../../runtime/capabilities.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import type { AttachmentRequest } from "../../runtime/plugin-call.ts";
 import type { PluginCall, PodmanPortMapping } from "../../interop/podman-documents/netavark.schema.ts";
@@ -10,7 +11,6 @@ export function attachmentRequest(netnsPath: string, call: PluginCall, chosen: C
   refuseUnknownOptions(call);
   const { network } = chosen, portMappings = publishedPorts(call, chosen);
   const { static_ips = [], static_mac, aliases = [] } = call.network_options;
-  const takes = (name: string) => network.plugins.some(({ capabilities }) => capabilities[name]);
   const cniArgs: [string, string][] = [
     ["IgnoreUnknown", "1"],
     ["K8S_POD_NAMESPACE", argument("container_name", call.container_name)],
@@ -19,11 +19,11 @@ export function attachmentRequest(netnsPath: string, call: PluginCall, chosen: C
   const capabilityArgs: Record<string, unknown> = {};
   const mac = static_mac === undefined ? undefined : macOf(static_mac);
   if (mac !== undefined) {
-    if (takes("mac")) capabilityArgs["mac"] = mac;
+    if (takesCapability(network, "mac")) capabilityArgs["mac"] = mac;
     else cniArgs.push(["MAC", mac]);
   }
   if (static_ips.length > 0) {
-    if (takes("ips")) capabilityArgs["ips"] = static_ips;
+    if (takesCapability(network, "ips")) capabilityArgs["ips"] = static_ips;
     else if (static_ips.length === 1) cniArgs.push(["IP", argument("static_ips", static_ips[0]!)]);
     else {throw new Error(
         `static_ips ${static_ips.join(", ")}: ${needsCapability(network, "ips", "several addresses")}`,
@@ -69,7 +69,7 @@ interface PublishedPort {
 function publishedPorts(call: PluginCall, { network, options }: Chosen): PublishedPort[] {
   const { port_mappings = [] } = call, mappings = port_mappings.flatMap(portsOf);
   if (options.ignoresPorts || mappings.length === 0) return [];
-  if (network.plugins.some(({ capabilities }) => capabilities["portMappings"])) return mappings;
+  if (takesCapability(network, "portMappings")) return mappings;
   const { hostPort, containerPort, protocol } = mappings[0]!;
   throw new Error(
     `port ${hostPort}:${containerPort}/${protocol}: ${
