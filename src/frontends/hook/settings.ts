@@ -22,10 +22,7 @@ export interface Setting {
 export type HookSettings = Readonly<Partial<Record<SettingName, Setting>>>;
 
 /** Refuses annotations that look like ours and are not: a misspelt one would be missed silently. */
-export function hookSettingsOf(
-  annotations: Readonly<Record<string, string>>,
-  args: Readonly<Partial<Record<SettingName, Setting>>>,
-): HookSettings {
+export function hookSettingsOf(annotations: Readonly<Record<string, string>>, args: HookSettings): HookSettings {
   const settings: Partial<Record<SettingName, Setting>> = {};
   for (const [key, text] of Object.entries(annotations)) {
     if (!key.startsWith(PREFIX)) continue;
@@ -33,8 +30,7 @@ export function hookSettingsOf(
     if (name === undefined) throw unknown(key);
     settings[name] = { text, source: `annotation ${key}`, isAnnotation: true };
   }
-  for (const name of settingNames) if (args[name] !== undefined) settings[name] = args[name];
-  return settings;
+  return { ...settings, ...args };
 }
 
 function unknown(key: string): CniError {

@@ -11,7 +11,7 @@ import { attachAll, type Attached } from "../../hook/attach.ts";
 import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
-import { hookSettingsOf, type Setting, type SettingName, settingNames } from "../../hook/settings.ts";
+import { type HookSettings, hookSettingsOf, settingNames } from "../../hook/settings.ts";
 import { hookRequestOf, parseNetworks, type RequestedNetwork } from "../../hook/request.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { capabilityOptions, INTERRUPTION_STATUS, runtimeOf, runtimeOptions } from "../network-arguments.ts";
@@ -91,14 +91,11 @@ function annotatedNetworks(annotations: Readonly<Record<string, string>>): reado
   }
 }
 
-function argumentsOf(given: GivenArguments, operands: readonly string[]): Partial<Record<SettingName, Setting>> {
-  const settings: Partial<Record<SettingName, Setting>> = {};
-  for (const name of settingNames) {
-    const text = given.value(name);
-    if (text !== undefined) settings[name] = { text, source: `--${name}` };
-  }
-  if (operands.length > 0) settings.networks = { text: operands.join(","), source: "NETWORK" };
-  return settings;
+function argumentsOf(given: GivenArguments, operands: readonly string[]): HookSettings {
+  const named = settingNames.filter((name) => given.has(name))
+    .map((name) => [name, { text: given.value(name)!, source: `--${name}` }] as const);
+  const networks = operands.length > 0 && { networks: { text: operands.join(","), source: "NETWORK" } };
+  return { ...Object.fromEntries(named), ...networks };
 }
 
 function readState(): string {
