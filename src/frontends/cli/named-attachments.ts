@@ -3,8 +3,7 @@
  * `pid:N`, the name that `ip netns` has for it, and what its engine calls it. The beginning of an ID that is a hash or
  * a UUID names it, too.
  */
-import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { placedIn } from "../../engine/operator/known-attachment.ts";
+import { type KnownAttachment, placedIn } from "../../engine/operator/known-attachment.ts";
 import { exists, idAt } from "../../ffi/files.ts";
 import { closestName } from "../../cni/spelling.ts";
 import { DIGITS_TO_REMOVE, isNetns, namedPath, pidIn } from "./network-arguments.ts";

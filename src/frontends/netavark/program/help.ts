@@ -1,6 +1,5 @@
 /** Help texts of netavark's command line. */
-import type { OptionRule } from "./arguments.ts";
-import { shown } from "./arguments.ts";
+import { type OptionRule, shown } from "./arguments.ts";
 import { commands, type Subcommand } from "./commands.ts";
 
 type Row = readonly [left: string, right: string];
