@@ -1,6 +1,6 @@
 /**
- * CHECK of every kind of resource: whatever of its specification is altered by hand, one line says so. A comparison that
- * a kind leaves out fails here.
+ * CHECK of every kind of resource: whatever of its specification is altered by hand, one line says so, and repair mends it.
+ * A comparison that a kind leaves out fails here.
  *
  * Longer than 300 lines: a table, one row for each thing that can be altered.
  */
@@ -11,6 +11,7 @@ import { type Feature, lacks } from "../support/kernel-features.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
+import { PATCHBAY } from "../support/plugins.ts";
 
 interface Attachment {
   conf: Record<string, unknown> & { type: string };
@@ -19,8 +20,10 @@ interface Attachment {
   needs?: Feature;
   /** Started before it, with the bridge `ovs0`, and with a tunnel port for network 42 in VLAN 7. */
   openVswitch?: true;
-  /** By kind: a script, and what CHECK must say. */
-  altered: Record<string, [how: string, says: string | RegExp][]>;
+  /** By kind: a script, what CHECK must say, and whether repair cannot mend it. */
+  altered: Record<string, [how: string, says: string | RegExp, stays?: "stays"][]>;
+  /** CHECK says the same when the ledger is lost. */
+  isKnownWithoutLedger?: true;
 }
 
 /** The container's link, as another plugin leaves it, and a link of the host to be a master. */
@@ -43,6 +46,12 @@ const ipam = {
   ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]],
   routes: [{ dst: "192.168.0.0/16" }, { dst: "192.169.0.0/16", gw: "10.20.0.1" }],
 };
+/** With one address, and what can become of it. */
+const v4 = { type: "host-local", subnet: "10.20.0.0/24" };
+const onV4: [how: string, says: string][] = [
+  ["ip -n c1 link set net0 down", "link net0 in the container is down"],
+  ["ip -n c1 address flush dev net0", "Failed to match addr 10.20.0.2/24 on interface net0"],
+];
 const PORT = "$(ls /sys/class/net/br0/brif | grep ^veth)";
 const OWNER = "id: ctr-c1, if: net0, net: net";
 const mapping = { hostPort: 8080, containerPort: 80, protocol: "tcp" };
@@ -53,13 +62,24 @@ const element = (table: string, map: string, key: string, rest: string) =>
 
 const attachments: Record<string, Attachment> = {
   bridge: {
-    conf: { type: "bridge", bridge: "br0", isGateway: true, promiscMode: true, mtu: 1400, ipam },
+    conf: {
+      type: "bridge",
+      bridge: "br0",
+      isDefaultGateway: true,
+      ipMasq: true,
+      ipMasqBackend: "nftables",
+      promiscMode: true,
+      mtu: 1400,
+      ipam,
+    },
+    isKnownWithoutLedger: true,
     altered: {
       veth: [
-        ["ip -n c1 link del net0", "Cannot find container link net0"],
+        ["ip -n c1 link del net0", "Cannot find container link net0", "stays"],
         [
           "ip -n c1 link del net0; ip -n c1 link add net0 type bridge",
           "container interface net0 is a bridge, not a veth",
+          "stays",
         ],
         [`ip link set ${PORT} nomaster`, "CNI veth created for bridge br0 was not found"],
         [
@@ -69,12 +89,13 @@ const attachments: Record<string, Attachment> = {
         [
           `P=${PORT}; ip link set $P down; ip link set $P name other`,
           "CNI veth created for bridge br0 was not found: veth",
+          "stays",
         ],
         [
           `ip link set ${PORT} address 02:00:00:00:00:09`,
           /veth\w+ Mac \S+ doesn't match host Mac: 02:00:00:00:00:09/,
         ],
-        ["ip -n c1 link set net0 address 02:00:00:00:00:09", "02:00:00:00:00:09"],
+        ["ip -n c1 link set net0 address 02:00:00:00:00:09", "02:00:00:00:00:09", "stays"],
       ],
       addressing: [
         ["ip -n c1 link set net0 down", "link net0 in the container is down"],
@@ -87,10 +108,11 @@ const attachments: Record<string, Attachment> = {
         ["ip -n c1 route del 192.168.0.0/16", /Expected Route .*192\.168\.0\.0\/16.* not found/],
         ["ip -n c1 route del 192.169.0.0/16", /Expected Route .*192\.169\.0\.0\/16.* not found/],
         ["ip -n c1 route replace 192.169.0.0/16 via 10.20.0.9", /Expected Route .*192\.169\.0\.0\/16.* not found/],
+        ["ip -n c1 route del default", /Expected Route .*0\.0\.0\.0\/0.* not found/],
       ],
       bridge: [
         ["ip link del br0", "bridge br0 is missing"],
-        ["ip link del br0; ip link add br0 type ifb", "link br0 is a ifb, not a bridge"],
+        ["ip link del br0; ip link add br0 type ifb", "link br0 is a ifb, not a bridge", "stays"],
         ["ip link set br0 down", "bridge br0 is down"],
         ["ip link set br0 promisc off", "bridge br0 is not promiscuous"],
       ],
@@ -102,14 +124,16 @@ const attachments: Record<string, Attachment> = {
         [
           "ip address add 10.20.0.1/25 dev br0; ip address del 10.20.0.1/24 dev br0",
           "gateway address 10.20.0.1/24 is missing on br0",
+          "stays",
         ],
       ],
       forwarding: [
         ["sysctl -qw net.ipv4.ip_forward=0", "net.ipv4.ip_forward"],
         ["sysctl -qw net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.all.forwarding"],
       ],
-      carrier: [["ip -n c1 link set net0 down", /link veth\w+ is (lowerlayer)?down/]],
-      ipam: [["rm -r /var/lib/cni/networks/net", "ctr-c1"]],
+      masquerade: [["nft flush ruleset", "masquerade of 10.20.0.2"]],
+      carrier: [["ip -n c1 link set net0 down", /link veth\w+ is (lower-?layer-?)?down/]],
+      ipam: [["rm -r /var/lib/cni/networks/net", "ctr-c1", "stays"]],
     },
   },
   "bridge with a link that stays down": {
@@ -143,7 +167,7 @@ const attachments: Record<string, Attachment> = {
     },
     needs: "bridge VLAN filtering",
     altered: {
-      bridge: [["ip link set br0 type bridge vlan_filtering 0", "bridge br0 does not filter VLANs"]],
+      bridge: [["ip link set br0 type bridge vlan_filtering 0", "bridge br0 does not filter VLANs", "stays"]],
       "bridge-port": [
         [`bridge vlan del dev ${PORT} vid 100`, /bridge port veth\w+ lacks VLAN 100/],
         [`bridge vlan del dev ${PORT} vid 202`, /bridge port veth\w+ lacks VLAN 202/],
@@ -160,6 +184,7 @@ const attachments: Record<string, Attachment> = {
         ["ip link del br0.100", "VLAN gateway br0.100 is missing"],
         ["ip link set br0.100 down", "VLAN gateway br0.100 is down"],
       ],
+      "bridge-gateway": [["ip address flush dev br0.100", "gateway address 10.20.0.1/24 is missing on br0.100"]],
     },
   },
   "a bridge's MAC check": {
@@ -178,6 +203,7 @@ const attachments: Record<string, Attachment> = {
   },
   ptp: {
     conf: { type: "ptp", ipMasq: true, ipMasqBackend: "nftables", ipam },
+    isKnownWithoutLedger: true,
     altered: {
       "host-end-up": [["ip link set $(ls /sys/class/net | grep ^veth) down", /link veth\w+ is down/]],
       veth: [
@@ -195,6 +221,11 @@ const attachments: Record<string, Attachment> = {
         ["ip -6 route del fd20::2", "route to fd20::2 by veth"],
         ["ip route del 10.20.0.2; ip route add 10.20.0.2 dev host0", "route to 10.20.0.2 by veth"],
       ],
+      addressing: [
+        ["ip -n c1 route del 10.20.0.1/32", /Expected Route .*10\.20\.0\.1\/32.* not found/],
+        ["ip -n c1 route del fd20::/64", /Expected Route .*fd20::\/64 via fd20::1.* not found/],
+      ],
+      forwarding: [["sysctl -qw net.ipv4.ip_forward=0", "net.ipv4.ip_forward"]],
       masquerade: [
         [
           "nft delete element inet patchbay_masquerade from_10.20.0.0/24 '{ 10.20.0.2 }'",
@@ -204,6 +235,7 @@ const attachments: Record<string, Attachment> = {
         [
           element("patchbay_masquerade", "from_10.20.0.0/24", "10.20.0.2", 'comment "another" : "from_10.20.0.0/24"'),
           'belongs to "another"',
+          "stays",
         ],
         [
           `nft add counter inet patchbay_masquerade other
@@ -238,17 +270,25 @@ const attachments: Record<string, Attachment> = {
   macvlan: {
     conf: { type: "macvlan", master: "m0", mode: "bridge", ipam: {} },
     needs: "macvlan links",
+    isKnownWithoutLedger: true,
     altered: {
       "container-link": [
-        ["ip -n c1 link del net0", "Cannot find container link net0"],
+        ["ip -n c1 link del net0", "Cannot find container link net0", "stays"],
         [
           "ip -n c1 link del net0; ip -n c1 link add net0 type bridge",
           "container interface net0 is a bridge, not a macvlan",
+          "stays",
         ],
         [
           "ip -n c1 link set net0 type macvlan mode private",
           "container macvlan mode private does not match expected value: bridge",
         ],
+        [
+          "ip -n c1 link set net0 address 02:00:00:00:00:09",
+          "doesn't match container Mac: 02:00:00:00:00:09",
+          "stays",
+        ],
+        ["ip link set m0 down; ip link set m0 name other", 'failed to lookup master "m0": Link not found', "stays"],
       ],
     },
   },
@@ -261,8 +301,9 @@ const attachments: Record<string, Attachment> = {
         [
           "ip -n c1 link del net0; ip link add link m0 name tag type vlan id 8; ip link set tag netns c1 name net0",
           "container vlan id 8 does not match expected value: 7",
+          "stays",
         ],
-        ["ip link set m0 down; ip link set m0 name other", 'failed to lookup master "m0": Link not found'],
+        ["ip link set m0 down; ip link set m0 name other", 'failed to lookup master "m0": Link not found', "stays"],
       ],
     },
   },
@@ -271,30 +312,39 @@ const attachments: Record<string, Attachment> = {
     altered: { "loopback-up": [["ip -n c1 link set lo down", "lo"]] },
   },
   tap: {
-    conf: { type: "tap", multiQueue: true, owner: 5, group: 6, mtu: 1400, bridge: "inner", ipam: {} },
+    conf: { type: "tap", multiQueue: true, owner: 5, group: 6, mtu: 1400, bridge: "inner", ipam: v4 },
     prepare: "ip -n c1 link add inner type bridge",
+    isKnownWithoutLedger: true,
     altered: {
       tap: [
-        ["ip -n c1 link del net0", "Cannot find container link net0"],
+        ["ip -n c1 link del net0", "Cannot find container link net0", "stays"],
         [
           "ip -n c1 link del net0; ip -n c1 link add net0 type bridge",
           "container interface net0 is a bridge, not a tap",
+          "stays",
         ],
         ["ip -n c1 link set net0 mtu 1300", "tap net0: mtu is 1300 instead of 1400"],
+        [
+          "ip -n c1 link set net0 address 02:00:00:00:00:09",
+          "doesn't match container Mac: 02:00:00:00:00:09",
+          "stays",
+        ],
         ["ip -n c1 link set net0 nomaster", "tap net0 is not on inner"],
-        ...(["owner", "group", "multiQueue"] as const).map((key): [string, string] => {
+        ...(["owner", "group", "multiQueue"] as const).map((key): [string, string, "stays"] => {
           const values = { owner: "user 5", group: "group 6", multiQueue: "multi_queue" };
           const { [key]: _, ...others } = values;
           return [
             `ip -n c1 link del net0; ip -n c1 tuntap add mode tap name net0 ${Object.values(others).join(" ")}`,
             `tap net0: ${key} is`,
+            "stays",
           ];
         }),
       ],
+      addressing: onV4,
     },
   },
   "host-device": {
-    conf: { type: "host-device", device: "m1" },
+    conf: { type: "host-device", device: "m1", ipam: v4 },
     altered: {
       "lent-link": [
         ["ip -n c1 link set net0 name other", "it is called other now"],
@@ -302,8 +352,15 @@ const attachments: Record<string, Attachment> = {
         [
           "ip -n c1 link set net0 name other; ip -n c1 link add net0 type bridge",
           "container interface net0 is not the host's m1",
+          "stays",
+        ],
+        [
+          "ip -n c1 link set net0 address 02:00:00:00:00:09",
+          "doesn't match container Mac: 02:00:00:00:00:09",
+          "stays",
         ],
       ],
+      addressing: onV4,
     },
   },
   tuning: {
@@ -349,6 +406,7 @@ const attachments: Record<string, Attachment> = {
       ],
       "link-routes": [
         ["ip -n c1 route flush table 100", "by net0 is missing in table 100"],
+        ["ip -n c1 -6 route del fd02::/64 table 101", "by net0 is missing in table 101"],
         ["ip -n c1 route del 192.0.2.0/24 table 100", /route 192\.0\.2\.0\/24.* by net0 is missing in table 100/],
         [
           "ip -n c1 route replace 192.0.2.0/24 via 10.2.0.9 dev net0 table 100",
@@ -370,10 +428,11 @@ const attachments: Record<string, Attachment> = {
       vrf: [
         ["ip -n c1 link set blue down", "VRF blue is down"],
         ["ip -n c1 link del blue", "VRF blue is missing"],
-        ["ip -n c1 link del blue; ip -n c1 link add blue type dummy", "Netlink blue is not a VRF"],
+        ["ip -n c1 link del blue; ip -n c1 link add blue type dummy", "Netlink blue is not a VRF", "stays"],
         [
           "ip -n c1 link del blue; ip -n c1 link add blue type vrf table 56",
           "VRF blue has routing table 56 instead of 55",
+          "stays",
         ],
       ],
       "vrf-member": [
@@ -399,22 +458,42 @@ const attachments: Record<string, Attachment> = {
         [
           "I=$(ls /sys/class/net | grep ^bwp); ip link del $I; ip link add $I address 02:00:00:00:00:09 type ifb",
           /ifb bwp\w+ has MAC 02:00:00:00:00:09/,
+          "stays",
         ],
-        ["I=$(ls /sys/class/net | grep ^bwp); ip link del $I; ip link add $I type bridge", /bwp\w+ is a bridge link/],
+        [
+          "I=$(ls /sys/class/net | grep ^bwp); ip link del $I; ip link add $I type bridge",
+          /bwp\w+ is a bridge link/,
+          "stays",
+        ],
       ],
       redirect: [
         ["tc filter del dev host0 ingress", "host0 does not redirect to bwp"],
+        ["tc qdisc del dev host0 ingress", "host0 does not redirect to bwp"],
         [
           "tc filter del dev host0 ingress; tc filter add dev host0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev m0",
           "host0 does not redirect to bwp",
         ],
       ],
       "traffic-limit": [
-        ["tc qdisc del dev host0 root", "Failed to find qdisc"],
+        ["tc qdisc del dev host0 root", "Failed to find qdisc: host0 has noqueue at its root"],
+        [
+          "tc qdisc del dev host0 root; tc qdisc add dev host0 root handle 1: pfifo",
+          "Failed to find qdisc: host0 has pfifo where tbf is due",
+          "stays",
+        ],
         ["tc qdisc del dev host0 root; tc qdisc add dev host0 root handle 1: htb", "where tbf is due"],
-        ["tc qdisc change dev host0 root handle 1: tbf rate 9mbit burst 200000 limit 225000", "Rate doesn't match"],
-        ["tc qdisc change dev host0 root handle 1: tbf rate 8mbit burst 200000 limit 400000", "Limit doesn't match"],
-        ["tc qdisc change dev host0 root handle 1: tbf rate 8mbit burst 100000 limit 225000", "Buffer doesn't match"],
+        [
+          "tc qdisc change dev host0 root handle 1: tbf rate 9mbit burst 200000 limit 225000",
+          "Rate doesn't match: 1125000 on host0, not 1000000",
+        ],
+        [
+          "tc qdisc change dev host0 root handle 1: tbf rate 8mbit burst 200000 limit 400000",
+          "Limit doesn't match: 400000 on host0, not 225000",
+        ],
+        [
+          "tc qdisc change dev host0 root handle 1: tbf rate 8mbit burst 300000 limit 225000",
+          "Buffer doesn't match: 4687500 on host0, not 3125000",
+        ],
         [
           "tc qdisc change dev $(ls /sys/class/net | grep ^bwp) root handle 1: tbf rate 9mbit burst 100000 limit 112500",
           "Rate doesn't match",
@@ -440,13 +519,16 @@ const attachments: Record<string, Attachment> = {
           "tc qdisc del dev host0 root; tc qdisc add dev host0 root handle 1: htb default 1",
           "Default class does not match",
         ],
-        ["tc class change dev host0 parent 1: classid 1:30 htb rate 9mbit burst 200000", "Rate doesn't match"],
+        [
+          "tc class change dev host0 parent 1: classid 1:30 htb rate 9mbit burst 200000",
+          "Rate doesn't match: 1125000 in class 1:30 of host0, not 1000000",
+        ],
         ["tc class change dev host0 parent 1: classid 1:30 htb rate 8mbit burst 100000", "Buffer doesn't match"],
         ["tc class change dev host0 parent 1: classid 1:1 htb rate 9mbit", "Rate doesn't match"],
-        ["tc filter del dev host0 protocol ip pref 16", "the filter for 10.9.0.0/16 is missing"],
+        ["tc filter del dev host0 protocol ip pref 16", "the filter for 10.9.0.0/16 is missing on host0"],
         [
           "tc filter add dev host0 protocol ip parent 1: pref 16 u32 match ip dst 10.8.0.0/16 flowid 1:1",
-          "a filter that nobody asked for",
+          "host0 has a filter that nobody asked for: priority 16, protocol 800, a080000/ffff0000 at 16, to 1:1",
         ],
       ],
     },
@@ -531,6 +613,7 @@ const attachments: Record<string, Attachment> = {
         [
           element("patchbay_portmap", "ports_ipv4", "tcp . 8080", 'comment "id: a, if: b, net: c" : 10.2.0.9 . 80'),
           "belongs to",
+          "stays",
         ],
         [
           "nft delete element inet patchbay_portmap from_10.2.0.0/24 '{ 10.2.0.2 }'",
@@ -585,19 +668,19 @@ Object.assign(
       openVswitch: true,
       altered: {
         "ovs-port": [
-          ["ovs-vsctl del-br ovs0", "failed to find bridge ovs0"],
+          ["ovs-vsctl del-br ovs0", "failed to find bridge ovs0", "stays"],
           [`ovs-vsctl del-port ${OVS_PORT}`, /Open vSwitch has no port veth/],
           [`ovs-vsctl set port ${OVS_PORT} tag=8`, "vlan tag mismatch. ovs=8,netconf=7"],
           [`ovs-vsctl set port ${OVS_PORT} vlan_mode=trunk`, "vlan mode mismatch. expected=access,real=trunk"],
           [`ovs-vsctl set port ${OVS_PORT} trunks=9`, "trunk mismatch. ovs=[9],netconf=[]"],
-          [`ovs-vsctl set port ${OVS_PORT} external_ids:patchbay-container=x`, "is another's"],
+          [`ovs-vsctl set port ${OVS_PORT} external_ids:patchbay-container=x`, "is another's", "stays"],
           [
             `P=${OVS_PORT}; ovs-vsctl --no-wait add-br other -- del-port $P -- add-port other $P -- set port $P tag=7 vlan_mode=access external_ids="{owner=patchbay,patchbay-network=net,patchbay-container=ctr-c1,contIface=net0}"`,
             "is not a port of bridge ovs0",
           ],
           ["ovs-vsctl set interface " + OVS_PORT + " type=internal", "is in error state"],
-          ["ovs-vsctl del-port tunnel", 'no tunnel port for "vxlanID": 42'],
-          ["ovs-vsctl set port tunnel tag=8", 'the tunnel port for "vxlanID": 42 is in VLAN 8'],
+          ["ovs-vsctl del-port tunnel", 'no tunnel port for "vxlanID": 42', "stays"],
+          ["ovs-vsctl set port tunnel tag=8", 'the tunnel port for "vxlanID": 42 is in VLAN 8', "stays"],
         ],
         "host-end-up": [
           ["ip link set $(ip -br link show type veth | sed -n 's/@.*//p' | grep ^veth | head -1) down", "is down"],
@@ -630,10 +713,13 @@ const elsewhere: Record<string, string> = {
   "trusted-subnets": "test/frontends/netavark/firewall/firewalld.test.ts",
 };
 
-for (const [name, { conf, prepare = "", needs, openVswitch, altered }] of Object.entries(attachments)) {
+for (const [name, attachment] of Object.entries(attachments)) {
+  const { conf, prepare = "", needs, openVswitch, altered, isKnownWithoutLedger } = attachment;
   describe.skipIf(lacks(needs))(name, () => {
-    const rows = Object.entries(altered).flatMap(([kind, ways]) => ways.map(([how, says]) => ({ kind, how, says })));
-    test.each(rows)("$kind: $how", async ({ how, says }) => {
+    const rows = Object.entries(altered).flatMap(([kind, ways]) =>
+      ways.map(([how, says, stays]) => ({ kind, how, says, stays }))
+    );
+    test.each(rows)("$kind: $how", async ({ how, says, stays }) => {
       await using machine = await openMachine();
       const container = await machine.container("c1");
       // Where the plugin makes the link, it needs the name.
@@ -648,12 +734,23 @@ for (const [name, { conf, prepare = "", needs, openVswitch, altered }] of Object
       await net.add(container, { ifName: "net0" });
       await net.check(container, { ifName: "net0" });
       await machine.sh(how);
-      const { code, json } = await net.call("CHECK", container, { ifName: "net0" });
-      const said = `${json?.msg} ${json?.details ?? ""}`;
-      expect({ code, said }).toEqual({
-        code: 1,
-        said: typeof says === "string" ? expect.stringContaining(says) : expect.stringMatching(says),
-      });
+      const expectSaid = async () => {
+        const { code, json } = await net.call("CHECK", container, { ifName: "net0" });
+        const said = `${json?.msg} ${json?.details ?? ""}`;
+        expect({ code, said }).toEqual({
+          code: 1,
+          said: typeof says === "string" ? expect.stringContaining(says) : expect.stringMatching(says),
+        });
+      };
+      await expectSaid();
+      if (isKnownWithoutLedger) {
+        await machine.sh("mv /run/patchbay /run/away");
+        await expectSaid();
+        await machine.sh("rm -rf /run/patchbay; mv /run/away /run/patchbay");
+      }
+      await machine.run([PATCHBAY, "repair", "net", "ctr-c1"]);
+      expect((await net.call("CHECK", container, { ifName: "net0" })).code).toBe(stays === undefined ? 0 : 1);
+      await net.del(container, { ifName: "net0" });
     });
   });
 }

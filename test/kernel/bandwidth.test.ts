@@ -218,68 +218,15 @@ test("ADD of what is there already fails and changes nothing", async () => {
   await machine.sh(`ip link show ${ifbName("netctr-c1")}`);
 });
 
-test("CHECK names what is missing or altered, and repair mends it", async () => {
+test("DEL takes the ifb that repair has made again", async () => {
   await using machine = await openMachine();
-  const name = ifbName("netctr-c1");
-  const alterations: [script: string, told: string, conf?: Record<string, unknown>][] = [
-    ["tc qdisc del dev hc1eth0 root", "Failed to find qdisc: hc1eth0 has noqueue at its root"],
-    [
-      "tc qdisc del dev hc1eth0 root; tc qdisc add dev hc1eth0 root handle 1: pfifo",
-      "Failed to find qdisc: hc1eth0 has pfifo where tbf is due",
-    ],
-    [
-      "tc qdisc replace dev hc1eth0 root handle 1: tbf rate 9Mbit burst 200000 latency 25ms",
-      "Rate doesn't match: 1125000 on hc1eth0, not 1000000",
-    ],
-    [
-      "tc qdisc replace dev hc1eth0 root handle 1: tbf rate 8Mbit burst 300000 limit 225000",
-      "Buffer doesn't match: 4687500 on hc1eth0, not 3125000",
-    ],
-    [
-      "tc qdisc replace dev hc1eth0 root handle 1: tbf rate 8Mbit burst 200000 limit 99999",
-      "Limit doesn't match: 99999 on hc1eth0, not 225000",
-    ],
-    ["tc qdisc del dev hc1eth0 ingress", `hc1eth0 does not redirect to ${name}`],
-    ["tc filter del dev hc1eth0 ingress", `hc1eth0 does not redirect to ${name}`],
-    [`ip link set ${name} down`, `ifb ${name} is down`],
-    [`ip link set ${name} mtu 1000`, `ifb ${name} has MTU 1000, not 1500`],
-    [
-      `ip link del ${name}`,
-      `get ifb device: Link not found: ${name}; link ${name} is missing; hc1eth0 does not redirect to ${name}`,
-    ],
-    ["tc filter del dev hc1eth0 prio 16", "the filter for 10.0.0.0/8 is missing on hc1eth0", {
-      unshapedSubnets: ["10.0.0.0/8"],
-    }],
-    [
-      "tc filter add dev hc1eth0 parent 1: protocol ip prio 16 u32 match ip src 10.1.0.0/16 flowid 1:30",
-      "hc1eth0 has a filter that nobody asked for: priority 16, protocol 800, a010000/ffff0000 at 12, to 1:30",
-      { unshapedSubnets: ["10.0.0.0/8"] },
-    ],
-    [
-      "tc class change dev hc1eth0 parent 1: classid 1:30 htb rate 1Mbit ceil 1Mbit burst 200000 cburst 200000",
-      "Rate doesn't match: 125000 in class 1:30 of hc1eth0, not 1000000",
-      { unshapedSubnets: ["10.0.0.0/8"] },
-    ],
-  ];
-  for (const [script, told, conf = {}] of alterations) {
-    const container = await machine.container("c1");
-    const prevResult = await pair(machine, container);
-    const net = network(machine, { type: "bandwidth", ...LIMITS, ...conf });
-    const result = await net.add(container, { conf: { prevResult } });
-    await net.check(container, { conf: { prevResult: result } });
-    await machine.sh(script);
-    const checked = await net.call("CHECK", container, { conf: { prevResult: result } });
-    expect(checked.json?.msg).toContain(told);
-    const mended = await machine.run([PATCHBAY, "repair", "net", "ctr-c1"]);
-    const after = await net.call("CHECK", container, { conf: { prevResult: result } });
-    // Somebody else's stays.
-    const foreign = script.endsWith("pfifo") ? 1 : 0;
-    expect([script, mended.code, after.code]).toEqual([script, foreign, foreign]);
-    await net.del(container);
-    await machine.sh("ip link del hc1eth0");
-    await machine.removeContainer(container);
-    expect(await ifbs(machine)).toEqual([]);
-  }
+  const container = await machine.container("c1");
+  const net = network(machine, { type: "bandwidth", ...LIMITS, prevResult: await pair(machine, container) });
+  await net.add(container);
+  await machine.sh(`ip link del ${ifbName("netctr-c1")}`);
+  expect((await machine.run([PATCHBAY, "repair", "net", "ctr-c1"])).code).toBe(0);
+  await net.del(container);
+  expect(await ifbs(machine)).toEqual([]);
 });
 
 test("attachments of the reference plugin: CHECK and DEL, ours and theirs", async () => {
@@ -356,19 +303,12 @@ test("refusals: nothing is changed, and the reason says which key", async () => 
   const refused: [conf: Record<string, unknown>, code: number, told: RegExp][] = [
     [{ ingressRate: 1000 }, 7, /^if rate is set, burst must also be set.*"ingressRate" is 1000/],
     [{ egressBurst: 1000 }, 7, /^if burst is set, rate must also be set.*"egressBurst" is 1000/],
-    [{ ingressRate: 1000, ingressBurst: 8 * (2 ** 32 - 1) }, 7, /^burst cannot be more than 4GB/],
     [{ ingressRate: 7, ingressBurst: 1000 }, 7, /at least 8 bits.*"ingressRate" is 7/],
     [{ ingressRate: -1, ingressBurst: 1000 }, 7, /"ingressRate".*-1/],
     [{ ingressRate: "8M", ingressBurst: 1000 }, 7, /"ingressRate".*8M/],
     [{ ingressRate: 1e300, ingressBurst: 1000 }, 7, /"ingressRate"/],
-    [
-      { ...LIMITS, unshapedSubnets: ["hello"] },
-      7,
-      /bad subnet "hello" provided, details invalid CIDR address: hello/,
-    ],
     [{ ...LIMITS, shapedSubnets: ["10.0.0.0/33"] }, 7, /bad subnet "10.0.0.0\/33"/],
     [{ ...LIMITS, shapedSubnets: ["10.0.0.1"] }, 7, /bad subnet "10.0.0.1"/],
-    [{ ...LIMITS, shapedSubnets: ["::/0"], unshapedSubnets: ["::/0"] }, 7, /cannot be both specified/],
     [{ ...LIMITS, prevResult: undefined }, 7, /must be called as chained plugin/],
     [{ prevResult: undefined }, 7, /must be called as chained plugin/],
     [
@@ -385,7 +325,6 @@ test("refusals: nothing is changed, and the reason says which key", async () => 
       /no veth peer of container interface found/,
     ],
     [{ ...LIMITS, prevResult: { cniVersion: "1.1.0" } }, 7, /^no interfaces provided/],
-    [{ runtimeConfig: { bandwidth: { egressRate: 5 } } }, 7, /if rate is set, burst must also be set/],
   ];
   for (const [conf, code, told] of refused) {
     const answer = await cni(machine, patchbayPlugins(), {

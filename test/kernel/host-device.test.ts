@@ -528,28 +528,6 @@ test("a device that cannot be had is refused, and nothing changes", async () => 
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
-test.each([
-  { name: "gone", how: "ip link set eth0 down; ip link set eth0 name lan", says: /eth0.*lan/ },
-  { name: "down", how: "ip link set eth0 down", says: /eth0/ },
-  { name: "another MAC", how: "ip link set eth0 address 02:00:00:00:00:09", says: /02:00:00:00:00:09/ },
-  { name: "alias cleared", how: `ip link set eth0 alias ""`, says: /alias of eth0 is "", not "dev5"/ },
-  { name: "address gone", how: "ip -4 address flush dev eth0", says: /10\.30\.0\.\d\/24/ },
-  {
-    name: "another link in its place",
-    how: "ip link set eth0 down; ip link set eth0 name lan; ip link add eth0 type ifb; ip link set eth0 up",
-    says: /eth0 is not the host's dev5/,
-  },
-])("CHECK names it: $name", async ({ how, says }) => {
-  const { machine, net, container } = await stage();
-  await using _ = machine;
-  await net.add(container);
-  await net.check(container);
-  await machine.sh(how, { in: container });
-  const answer = await net.call("CHECK", container);
-  expect(answer.code).toBe(1);
-  expect(answer.json.msg).toMatch(says);
-});
-
 test("CHECK without ledger, and with another sandbox in prevResult", async () => {
   const { machine, net, container } = await stage();
   await using _ = machine;

@@ -3,7 +3,6 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { PATCHBAY } from "../support/plugins.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 const MAC = "c2:11:22:33:44:55";
@@ -90,40 +89,6 @@ test.each([
   expect(interfaces[0].mac).toBe(MAC);
 });
 
-test.each([
-  { name: "down", how: "link set eth0 down", says: /eth0 in the container is down/ },
-  { name: "another MTU", how: "link set eth0 mtu 1300", says: /mtu is 1300 instead of 1400/ },
-  { name: "off its bridge", how: "link set eth0 nomaster", says: /eth0 is not on br0/ },
-  { name: "an address gone", how: "address del 10.20.0.2/24 dev eth0", says: /10\.20\.0\.2\/24/ },
-  { name: "another MAC", how: "link set eth0 address c2:00:00:00:00:09", says: /c2:00:00:00:00:09/, stays: true },
-  { name: "gone", how: "link del eth0", says: /Cannot find container link eth0/, stays: true },
-  {
-    name: "another kind of link",
-    how: "link del eth0; ip -n c1 link add eth0 type veth peer name x",
-    says: /is a veth, not a tap/,
-    stays: true,
-  },
-])("CHECK names it, and repair mends it where it can: $name", async ({ how, says, stays }) => {
-  await using machine = await openMachine();
-  const container = await machine.container();
-  await machine.sh("ip -n c1 link add br0 type bridge; ip -n c1 link set br0 up");
-  const net = network(machine, {
-    type: "tap",
-    mtu: 1400,
-    bridge: "br0",
-    mac: MAC,
-    ipam: { type: "host-local", subnet: "10.20.0.0/24" },
-  });
-  await net.add(container);
-  await net.check(container);
-  await machine.sh(`ip -n c1 ${how}`);
-  const answer = await net.call("CHECK", container);
-  expect(`${answer.json?.msg}`).toMatch(says);
-  if (stays) return;
-  expect((await machine.run([PATCHBAY, "repair", "net", "ctr-c1"])).code).toBe(0);
-  await net.check(container);
-});
-
 const noPrevResult = { prevResult: undefined };
 const loseLedger = "rm -r /run/patchbay";
 
@@ -166,7 +131,6 @@ test.each([
   { name: "a bridge that is none", conf: { bridge: "lo" }, says: /failed to set up tap eth0/ },
   { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /failed to set up tap eth0/ },
   { name: "mtu beyond 32 bits", conf: { mtu: 4294968696 }, says: /mtu.*4294968696 is not an MTU/, code: 7 },
-  { name: "invalid MAC", conf: { mac: "hello" }, says: /address hello: invalid MAC address/, code: 7 },
   { name: "an owner below 0", conf: { owner: -1 }, says: /"owner".*-1/, code: 7 },
   { name: "an owner that is none", conf: { owner: 4294967295 }, says: /4294967295/, code: 5 },
   { name: "a context without SELinux", conf: { selinuxContext: "system_u:object_r:tap_t:s0" }, says: /./, code: 5 },

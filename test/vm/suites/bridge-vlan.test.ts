@@ -229,28 +229,6 @@ vlanTest.each([{ by: "the Go plugins" }, { by: "us, and the ledger is lost" }])(
   },
 );
 
-const broken: { name: string; how: string; says: RegExp }[] = [
-  { name: "VLAN gone", how: "bridge vlan del dev $PORT vid 100", says: /VLAN 100/ },
-  { name: "VLAN no longer for untagged frames", how: "bridge vlan add dev $PORT vid 100", says: /VLAN 100.*PVID/ },
-  { name: "trunk VLAN gone", how: "bridge vlan del dev $PORT vid 31", says: /VLAN 31/ },
-  { name: "filtering off", how: "ip link set br0 type bridge vlan_filtering 0", says: /br0 .*VLAN/ },
-  { name: "gateway gone", how: "ip link del br0.100", says: /br0\.100/ },
-  { name: "gateway down", how: "ip link set br0.100 down", says: /br0\.100/ },
-  { name: "gateway address gone", how: "ip address flush dev br0.100", says: /10\.20\.0\.1/ },
-];
-
-vlanTest.each(broken)("CHECK names it: $name", async ({ how, says }) => {
-  await using machine = await openMachine();
-  const container = await machine.container();
-  const net = network(machine, { ...tagged, vlanTrunk: [{ minID: 30, maxID: 33 }] });
-  const { interfaces } = await net.add(container);
-  await net.check(container);
-  await machine.sh(how, { env: { PORT: interfaces[1].name } });
-  const answer = await net.call("CHECK", container);
-  expect(answer.code).toBe(1);
-  expect(`${answer.json?.msg} ${answer.json?.details ?? ""}`).toMatch(says);
-});
-
 vlanTest("on a bridge that was there before and filters nothing, ADD warns, and CHECK fails", async () => {
   await using machine = await openMachine();
   const container = await machine.container();
