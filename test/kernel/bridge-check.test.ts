@@ -63,16 +63,6 @@ test("CHECK finds a route whose gateway is 0.0.0.0, which is none", async () => 
   expect((await net.call("CHECK", container)).json.msg).toContain("10.9.0.0/16");
 });
 
-test("CHECK asks for prevResult", async () => {
-  await using machine = await openMachine();
-  const container = await machine.container("c1");
-  const net = network(machine, bridge);
-  await net.add(container);
-  const answer = await net.call("CHECK", container, { conf: { prevResult: undefined } });
-  expect(answer.code).toBe(1);
-  expect(answer.json.msg).toBe("Required prevResult missing");
-});
-
 test("CHECK of a layer 2 attachment succeeds", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");

@@ -490,24 +490,6 @@ const wrong: { name: string; conf: Record<string, unknown>; code: number; says: 
     says: "failed to find physical interface",
   },
   { name: "a number", conf: { device: 5 }, code: 7, says: `"device" must be a string, got 5` },
-  { name: "no MAC", conf: { hwaddr: "0g:00" }, code: 7, says: `failed to parse MAC address "0g:00"` },
-  { name: "nobody's MAC", conf: { hwaddr: "02:00:00:00:00:01" }, code: 999, says: "physical interface" },
-  { name: "a path elsewhere", conf: { kernelpath: "/etc" }, code: 7, says: "must be absolute and begin with /sys" },
-  {
-    name: "a path that leads out",
-    conf: { kernelpath: "/sys/devices/../../etc" },
-    code: 7,
-    says: "must be absolute",
-  },
-  { name: "no such path", conf: { kernelpath: "/sys/devices/none" }, code: 999, says: "physical interface" },
-  { name: "no PCI address", conf: { pciBusID: "0000:ff:1f.7" }, code: 999, says: "error with host device" },
-  { name: "a path as PCI address", conf: { pciBusID: "../../net/dev5" }, code: 7, says: `"pciBusID"` },
-  {
-    name: "no device of the runtime's",
-    conf: { device: "dev5", runtimeConfig: { deviceID: "mlx5_core.sf.9" } },
-    code: 7,
-    says: "runtime config DeviceID mlx5_core.sf.9 not found or unsupported",
-  },
   { name: "loopback", conf: { device: "lo" }, code: 999, says: `failed to move link "lo"` },
 ];
 
