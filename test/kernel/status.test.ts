@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, type MachineOptions, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
@@ -58,6 +59,15 @@ for (const type of pluginNames.filter((name) => !["dhcp", "ovs"].includes(name))
     expect(conf).toBeDefined();
     const { code, stdout } = await network(machine, { type, ...conf }).call("STATUS", undefined);
     expect([code, stdout]).toEqual([0, ""]);
+  });
+  if (!lacks(features[type])) continue;
+  test(`${type}: what the kernel lacks is said, and nothing is made`, async () => {
+    await using machine = await openHost();
+    const moment = await quietMoment(machine);
+    const { json } = await network(machine, { type, ...configurations[type] }).call("STATUS", undefined);
+    const says = type === "vrf" ? expect.stringContaining("CONFIG_NET_VRF") : `this kernel has no ${type} links`;
+    expect(json).toMatchObject({ code: 50, msg: says });
+    expect(await leftSince(moment, machine)).toEqual([]);
   });
 }
 
