@@ -1,11 +1,7 @@
 /** Whether a process sleeps: who waits for a lock looks again and again, with pauses (src/process/lock.ts). */
-import { readFileSync } from "node:fs";
+import { textOf } from "./if-there.ts";
 
 /** False when it has ended. */
 export function isAsleep(pid: number): boolean {
-  try {
-    return /nanosleep/.test(readFileSync(`/proc/${pid}/wchan`, "utf8"));
-  } catch {
-    return false;
-  }
+  return textOf(`/proc/${pid}/wchan`).includes("nanosleep");
 }

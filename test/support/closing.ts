@@ -1,6 +1,7 @@
 /** Whether work closes the files that it opens. */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { expect } from "bun:test";
+import { targetOf } from "./if-there.ts";
 
 /** Nothing stays open that `work` opens in the directory. */
 export function closing<T>(directory: string, work: () => T): T {
@@ -13,13 +14,6 @@ export function closing<T>(directory: string, work: () => T): T {
 }
 
 function openIn(directory: string): number {
-  return readdirSync("/proc/self/fd").filter((fd) => leadsTo(fd).startsWith(directory)).length;
-}
-
-function leadsTo(fd: string): string {
-  try {
-    return readlinkSync(`/proc/self/fd/${fd}`);
-  } catch {
-    return ""; // The one of the listing.
-  }
+  // The descriptor of the listing is closed by then.
+  return readdirSync("/proc/self/fd").filter((fd) => targetOf(`/proc/self/fd/${fd}`).startsWith(directory)).length;
 }

@@ -5,9 +5,9 @@ import * as own from "../../src/engine/open-host.ts";
 import type { Opened, OpenHost, OpenOptions } from "../../src/engine/open-host.ts";
 import { ENODEV, ENOENT, SyscallError } from "../../src/ffi/errno.ts";
 import { NetlinkError, type NetlinkRequest, type NetlinkSocket } from "../../src/ffi/netlink/socket.ts";
-import * as ifLink from "../../src/ffi/netlink/uapi/if-link.ts";
 import { RTM_NEWLINK } from "../../src/ffi/netlink/uapi/rtnetlink.ts";
 import { type NetlinkMessage, Writer } from "../../src/ffi/netlink/wire.ts";
+import { linkBody } from "./fake-host.ts";
 import { replacedExports } from "./replaced-exports.ts";
 
 export const NETNS = "/run/netns/x";
@@ -78,17 +78,7 @@ function routeTo(links: Record<string, string>): NetlinkSocket {
 
 function linkMessage(name: string, mac: string, pair?: { kind: string; link: number }): Uint8Array {
   const writer = new Writer();
-  writer.u32(0).u32(7).u32(0).u32(0);
-  writer.attribute(ifLink.IFLA_ADDRESS, () => void writer.raw(Uint8Array.fromHex(mac.replaceAll(":", ""))));
-  writer.attribute(ifLink.IFLA_IFNAME, () => void writer.text(name));
-  if (pair !== undefined) {
-    writer.attribute(ifLink.IFLA_LINK, () => void writer.u32(pair.link));
-    writer.attribute(ifLink.IFLA_LINK_NETNSID, () => void writer.u32(0));
-    writer.nest(
-      ifLink.IFLA_LINKINFO,
-      () => writer.attribute(ifLink.IFLA_INFO_KIND, () => void writer.text(pair.kind)),
-    );
-  }
+  linkBody({ index: 7, name, mac, ...pair && { ...pair, linkNetnsId: 0 } })(writer);
   return writer.bytes.slice(0, writer.length);
 }
 

@@ -16,6 +16,8 @@ export interface FakeLink {
   kind?: string;
   /** The index of its other end or parent. */
   link?: number;
+  /** The number of the namespace that its other end is in, when that is another one. */
+  linkNetnsId?: number;
   master?: number;
   mac?: string;
   mtu?: number;
@@ -35,6 +37,7 @@ const linkAttrs = attrTable("IFLA", {
   address: binary(ifLink.IFLA_ADDRESS),
   mtu: u32(ifLink.IFLA_MTU),
   link: u32(ifLink.IFLA_LINK),
+  linkNetnsId: u32(ifLink.IFLA_LINK_NETNSID),
   master: u32(ifLink.IFLA_MASTER),
   info: nest(
     ifLink.IFLA_LINKINFO,
@@ -45,12 +48,12 @@ const linkAttrs = attrTable("IFLA", {
   ),
 });
 
-function linkBody({ index, name, kind, mac, mtu, link, master, table }: FakeLink): Body {
+export function linkBody({ index, name, kind, mac, mtu, link, linkNetnsId, master, table }: FakeLink): Body {
   const data = table === undefined ? undefined : { table }, info = kind === undefined ? undefined : { kind, data };
   const address = mac === undefined ? undefined : parseMac(mac);
   return (writer) => {
     linkHeader.write(writer, { index });
-    linkAttrs.encode(writer, { name, address, mtu, link, master, info });
+    linkAttrs.encode(writer, { name, address, mtu, link, linkNetnsId, master, info });
   };
 }
 

@@ -5,10 +5,11 @@
  * It is made of the kernel's dumps as they come, without the attributes that change by themselves. They are asked for
  * here and not through the program's own netlink, which is what the tests judge.
  */
-import { type Dirent, readdirSync, readFileSync } from "node:fs";
+import { type Dirent, readdirSync } from "node:fs";
 import { closeFile, O_RDONLY } from "../../src/ffi/files.ts";
 import { check, libc } from "../../src/ffi/libc.ts";
 import { inNetns, openNetns, openOwnNetns } from "../../src/ffi/netns.ts";
+import { textOf } from "./if-there.ts";
 import { type Machine, netnsFromOutside } from "./machine.ts";
 import { align, attributesIn, DumpSocket, InterruptedDump, leaveOut, type LeftOut } from "./netlink-dump.ts";
 
@@ -83,14 +84,6 @@ function valueOf(path: Uint8Array): Uint8Array {
 }
 
 const value = new Uint8Array(4096);
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
 
 function* filesUnder(root: string): Generator<string> {
   const waiting = [`${root}/run`, `${root}/var/lib`];

@@ -10,9 +10,10 @@
  *
  * In a machine with a resident it is the worker that the faults are injected to, from the moment that it has a caller on.
  */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { textOf } from "./if-there.ts";
 import type { Machine } from "./machine.ts";
 import { type Call, environmentOf, stdinOf } from "./plugins.ts";
 import { childrenOf } from "./resident.ts";
@@ -87,7 +88,7 @@ async function traced(
   });
   const [stdout] = await Promise.all([...output, ended, collected, tracer.exited]) as string[];
   clearTimeout(limit);
-  const trace = chunks.join("") + (existsSync(file) ? readFileSync(file, "utf8") : "");
+  const trace = chunks.join("") + textOf(file);
   rmSync(file, { force: true });
   if (hung) throw new Error(`${call.plugin} ${call.command} with ${strace.join(" ")} did not end:\n${trace}`);
   if (!trace.includes("attached")) throw new Error(`strace did not attach: ${trace}`);
@@ -169,20 +170,11 @@ const WAIT_FOR_CALLERS = process.arch === "arm64" ? /^22 \S+ \S+ 0x2 / : /^232 \
 async function waitingIn(pid: number, syscall: RegExp): Promise<void> {
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    const now = syscallOf(pid);
-    if (now === undefined || syscall.test(now)) return;
+    const now = textOf(`/proc/${pid}/syscall`);
+    if (now === "" || syscall.test(now)) return;
     await Bun.sleep(POLL_MS);
   }
   throw new Error(`process ${pid} does not wait in ${syscall.source}`);
-}
-
-/** Undefined when it has ended. */
-function syscallOf(pid: number): string | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/syscall`, "utf8");
-  } catch {
-    return undefined;
-  }
 }
 
 /** One may have been killed a moment ago. */

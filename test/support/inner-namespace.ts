@@ -1,5 +1,6 @@
 /** A namespace that a container makes for itself, within its own. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { textOf } from "./if-there.ts";
 import type { Container, Machine } from "./machine.ts";
 import { untilTrue } from "./until-true.ts";
 
@@ -34,23 +35,13 @@ export async function innerNamespace(machine: Machine, container: Container, how
 
 function childOf(pid: number): number | undefined {
   for (const each of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name))) {
-    try {
-      if (readFileSync(`/proc/${each}/stat`, "utf8").split(") ").at(-1)!.split(" ")[1] === `${pid}`) {
-        return Number(each);
-      }
-    } catch {
-      // It has ended.
-    }
+    if (textOf(`/proc/${each}/stat`).split(") ").at(-1)!.split(" ")[1] === `${pid}`) return Number(each);
   }
   return undefined;
 }
 
 export function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8").trim();
-  } catch {
-    return "";
-  }
+  return textOf(`/proc/${pid}/comm`).trim();
 }
 
 /** Before a script that runs in it. */

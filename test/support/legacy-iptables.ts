@@ -1,7 +1,7 @@
 /** A PATH whose `iptables` writes the older kernel tables, as on hosts without iptables-nft. */
-import { mkdirSync, readlinkSync, symlinkSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { PATCHBAY } from "./plugins.ts";
+import { link, PATCHBAY } from "./plugins.ts";
 
 const MULTI = "/usr/sbin/xtables-legacy-multi";
 const tools = ["", "-restore", "-save"].flatMap((what) => [`iptables${what}`, `ip6tables${what}`]);
@@ -10,12 +10,7 @@ export function legacyPath(): string {
   const directory = resolve(PATCHBAY, "../test-legacy-iptables");
   mkdirSync(directory, { recursive: true });
   for (const name of ["xtables-legacy-multi", ...tools]) {
-    const link = join(directory, name);
-    try {
-      symlinkSync(MULTI, link);
-    } catch (error) {
-      if (readlinkSync(link) !== MULTI) throw error;
-    }
+    link(join(directory, name), MULTI);
   }
   return `${directory}:/usr/sbin:/usr/bin:/sbin:/bin`;
 }

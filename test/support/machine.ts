@@ -9,6 +9,7 @@
  *     const container = await machine.container("c1");
  */
 import { readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 import { patienceMs } from "./patience.ts";
@@ -196,16 +197,7 @@ async function give(stdin: Bun.FileSink, text: string): Promise<void> {
 }
 
 function statusOf(child: Subprocess): number {
-  if (child.signalCode === null) return child.exitCode!;
-  const numbers: Record<string, number> = {
-    SIGKILL: 9,
-    SIGTERM: 15,
-    SIGSEGV: 11,
-    SIGABRT: 6,
-    SIGBUS: 7,
-    SIGPIPE: 13,
-  };
-  return 128 + (numbers[child.signalCode] ?? 0);
+  return child.signalCode === null ? child.exitCode! : 128 + constants.signals[child.signalCode as NodeJS.Signals];
 }
 
 /** Processes in the machine other than its holder. A child that DEL leaves to finish gets a moment to end. */

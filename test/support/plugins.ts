@@ -27,9 +27,9 @@ export function patchbayPlugins(): string {
 }
 
 /** Test files run side by side, so another one may have made the link. */
-function link(path: string): void {
+export function link(path: string, target = PATCHBAY): void {
   try {
-    symlinkSync(PATCHBAY, path);
+    symlinkSync(target, path);
   } catch (error) {
     if ((error as { code?: string }).code !== "EEXIST") throw error;
   }
@@ -57,8 +57,15 @@ export interface Answer extends Outcome {
 
 export async function cni(machine: Machine, bin: string, call: Call, options: RunOptions = {}): Promise<Answer> {
   const command = [join(bin, call.plugin)];
-  const outcome = await machine.run(command, { ...options, stdin: stdinOf(call), env: environmentOf(bin, call) });
-  return { ...outcome, json: parse(outcome.stdout) };
+  return answerOf(await machine.run(command, { ...options, stdin: stdinOf(call), env: environmentOf(bin, call) }));
+}
+
+export function answerOf(outcome: Outcome): Answer {
+  try {
+    return { ...outcome, json: JSON.parse(outcome.stdout) };
+  } catch {
+    return { ...outcome, json: undefined };
+  }
 }
 
 export function stdinOf(call: Call): string {
@@ -78,12 +85,4 @@ export function environmentOf(bin: string, call: Call): Record<string, string> {
   return Object.fromEntries(
     Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
-}
-
-function parse(text: string) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,8 +4,11 @@
  */
 import type { StatusBlock } from "../../src/interop/podman-documents/status-block.ts";
 import type { PodmanNetwork, PodmanPortMapping } from "../../src/interop/podman-documents/netavark.schema.ts";
-import type { Container, Machine, Outcome } from "./machine.ts";
-import { PATCHBAY } from "./plugins.ts";
+import type { Container, Machine } from "./machine.ts";
+import { creation } from "./netavark/creation.ts";
+import { type Answer, answerOf, PATCHBAY } from "./plugins.ts";
+
+export { published as port } from "./netavark/attached.ts";
 
 export const CONFIGS = "/run/net.d";
 const ID = "2f259bab93aaaaa2542ba43ef33eb990d0999ee1b9924b557b7be53c0b7a1bb9";
@@ -26,39 +29,19 @@ export interface Wanted {
   network?: Partial<PodmanNetwork>;
 }
 
-export interface Answered extends Outcome {
-  // deno-lint-ignore no-explicit-any
-  json: any;
-}
-
 export async function callDriver(
   machine: Machine,
   words: readonly string[],
   document: unknown,
   env: Env = AT_HOME,
-): Promise<Answered> {
+): Promise<Answer> {
   const stdin = typeof document === "string" ? document : JSON.stringify(document);
-  const outcome = await machine.run([PATCHBAY, ...words], { stdin, env });
-  let json;
-  try {
-    json = JSON.parse(outcome.stdout);
-  } catch {
-    // A test sees it is none.
-  }
-  return { ...outcome, json };
+  return answerOf(await machine.run([PATCHBAY, ...words], { stdin, env }));
 }
 
 /** What podman hands to `create` for `podman network create -d patchbay --opt …`. */
 export function bareNetwork(given: Partial<PodmanNetwork> = {}): PodmanNetwork {
-  return {
-    name: "pod-net",
-    id: ID,
-    driver: "patchbay",
-    dns_enabled: true,
-    internal: false,
-    ipv6_enabled: false,
-    ...given,
-  };
+  return creation({ name: "pod-net", id: ID, driver: "patchbay", ...given }).network;
 }
 
 export async function writeConflist(
@@ -67,14 +50,6 @@ export async function writeConflist(
 ): Promise<void> {
   const stdin = JSON.stringify({ cniVersion: "1.0.0", ...list });
   await machine.sh(`mkdir -p ${CONFIGS}; cat >${CONFIGS}/${list.name}.conflist`, { stdin });
-}
-
-export function port(
-  hostPort: number,
-  containerPort: number,
-  more: Partial<PodmanPortMapping> = {},
-): PodmanPortMapping {
-  return { host_port: hostPort, container_port: containerPort, range: 1, host_ip: "", protocol: "tcp", ...more };
 }
 
 export class DriverNetwork {
@@ -111,7 +86,7 @@ export class DriverNetwork {
     };
   }
 
-  call(verb: string, container: Container, wanted: Wanted = {}): Promise<Answered> {
+  call(verb: string, container: Container, wanted: Wanted = {}): Promise<Answer> {
     const path = wanted.netnsPath ?? container.netnsPath;
     return callDriver(this.machine, [verb, path], this.document(container, wanted), this.env);
   }

@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect } from "bun:test";
 import type { Subprocess } from "bun";
+import { textOf } from "./if-there.ts";
 import { isListening } from "./listening.ts";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
@@ -87,8 +88,7 @@ function contentOf(path: string): Buffer {
 
 /** None when it has ended. */
 export function childrenOf(pid: number): number[] {
-  const path = `/proc/${pid}/task/${pid}/children`;
-  return (existsSync(path) ? readFileSync(path, "utf8") : "").split(" ").filter((one) => one !== "").map(Number);
+  return textOf(`/proc/${pid}/task/${pid}/children`).split(" ").filter((one) => one !== "").map(Number);
 }
 
 /** In poll(2), for a while: it is not busy. */

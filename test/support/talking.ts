@@ -2,19 +2,14 @@
  * Programs that talk to a resident over its socket in ways of their own: text for `bun -e`, to be run in a machine. Each
  * begins with what stands here.
  */
-import { readFileSync } from "node:fs";
 import { Elf, PT_LOAD } from "../../compile/elf.ts";
+import { buildOf } from "../../src/engine/build.ts";
 import { PATCHBAY } from "./plugins.ts";
 import { SOCKET } from "./resident.ts";
 
 /** Where the program's file says which build it is (src/engine/build.ts). */
 export function buildOffset(program: Uint8Array): number {
   return new Elf(program).segments.filter(({ type }) => type === PT_LOAD).at(-1)!.offset + 24;
-}
-
-export function ownBuild(): number[] {
-  const program = readFileSync(PATCHBAY), at = buildOffset(program);
-  return [...program.subarray(at, at + 20)];
 }
 
 /**
@@ -51,6 +46,6 @@ export const talking = () => `
   const close = (fd) => libc.close(fd);
   const numbers = new Uint8Array(Uint32Array.of(0x31424350, 2, 0).buffer);
   const texts = new TextEncoder().encode("/\\0patchbay\\0version\\0");
-  const version = new Uint8Array([...numbers, ...${JSON.stringify(ownBuild())}, ...texts]);
+  const version = new Uint8Array([...numbers, ...${JSON.stringify([...buildOf(PATCHBAY)])}, ...texts]);
   const GO = new TextEncoder().encode("GO\\0");
 `;

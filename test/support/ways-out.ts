@@ -2,14 +2,12 @@
  * What a hostile container gets to others than its neighbours on the bridge, and they to it: by routes of its own and by whole
  * frames, in both families whatever addresses its network has. The receivers' kernels count what arrives, so one way counts.
  */
-import { resolve } from "node:path";
 import { parseAddress } from "../../src/net/address.ts";
 import * as frames from "./frames.ts";
+import { macOf, SENDER } from "./hostile.ts";
 import type { Container, Machine } from "./machine.ts";
 import { serve } from "./traffic.ts";
 import { untilTrue } from "./until-true.ts";
-
-const SENDER = `${process.execPath} ${resolve(import.meta.dir, "send-frame.ts")}`;
 
 /** Addresses of the container beside those that its network gave it, and of the host's in the world. */
 const OWN = ["10.88.0.66", "fd00:8::66"], WORLD = ["192.0.2.254", "fd99::254"];
@@ -131,8 +129,4 @@ async function linkLocalOf(machine: Machine, link: string): Promise<string> {
   const look = () => machine.sh(`ip -6 -o address show dev ${link} scope link`);
   // It comes with the bridge's carrier.
   return /inet6 (fe80[^/]*)/.exec(await untilTrue(look, (found) => found.includes("fe80")))![1]!;
-}
-
-async function macOf(machine: Machine, link: string, inside?: Container): Promise<string> {
-  return JSON.parse(await machine.sh(`ip -j link show ${link}`, { in: inside }))[0].address;
 }

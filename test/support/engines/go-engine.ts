@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
+import { textOf } from "../if-there.ts";
 import { type Machine, processesOf } from "../machine.ts";
 import { needs } from "../needs.ts";
 import { PATCHBAY } from "../plugins.ts";
@@ -134,16 +135,8 @@ export class GoEngine implements AsyncDisposable {
 
 /** Returns when no plugin runs any more; a resident stays. */
 export async function untilNoPlugins(machine: Machine): Promise<void> {
+  const isResident = (pid: number) => textOf(`/proc/${pid}/cmdline`).includes("\0serve\0");
   const plugins = () =>
     processesOf(machine).filter(({ pid, what }) => what.endsWith("/patchbay") && !isResident(pid));
   await untilTrue(plugins, ({ length }) => length === 0);
-}
-
-function isResident(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0serve\0");
-  } catch {
-    // It has ended.
-    return false;
-  }
 }

@@ -5,9 +5,10 @@ import type {
   PodmanPortMapping,
 } from "../../../src/interop/podman-documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
+import type { Answer } from "../plugins.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";
-import { netavark, type NetavarkAnswer } from "./netavark.ts";
+import { netavark } from "./netavark.ts";
 
 /** A network with the bridge `podmanN` and the subnets 10.8N.0.0/24 and fd00:N::/64. */
 export function bridgeNetwork(number = 8, more: Partial<PodmanNetwork> = {}): PodmanNetwork {
@@ -65,7 +66,7 @@ export async function attach(
   container: Pick<Container, "netnsPath">,
   input: object,
   env: Record<string, string> = {},
-): Promise<NetavarkAnswer> {
+): Promise<Answer> {
   await machine.sh(`mkdir -p ${ND}`);
   return await netavark(machine, ["-c", ND, verb, container.netnsPath], input, { env });
 }

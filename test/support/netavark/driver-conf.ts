@@ -4,21 +4,14 @@ import type {
   PodmanNetwork,
   PodmanPortMapping,
 } from "../../../src/interop/podman-documents/netavark.schema.ts";
+import { creation } from "./creation.ts";
+import { published } from "./attached.ts";
 
 export const v4 = { subnet: "10.8.0.0/24", gateway: "10.8.0.1" }, v6 = { subnet: "fd08::/64", gateway: "fd08::1" };
 
 export function driverNetwork(more: Partial<PodmanNetwork> = {}): PodmanNetwork {
-  return {
-    name: "orchard",
-    id: "5ca1ab1e",
-    driver: "bridge",
-    dns_enabled: false,
-    internal: false,
-    ipv6_enabled: true,
-    network_interface: "podman1",
-    subnets: [v4, v6],
-    ...more,
-  };
+  const own = { id: "5ca1ab1e", dns_enabled: false, ipv6_enabled: true, network_interface: "podman1" };
+  return creation({ ...own, subnets: [v4, v6], ...more }).network;
 }
 
 type Said = Partial<Omit<NetavarkConf, "network" | "network_options">> & {
@@ -43,5 +36,5 @@ export function driverConf({ network, options, attachment, ...more }: Said = {})
 }
 
 export function mapping(more: Partial<PodmanPortMapping> = {}): PodmanPortMapping {
-  return { host_port: 8080, container_port: 80, range: 1, host_ip: "", protocol: "tcp", ...more };
+  return published(8080, 80, more);
 }

@@ -1,7 +1,8 @@
 /** A machine with bridges and aardvark-dns, and the calls that give containers names there. */
-import { readFileSync, readlinkSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { NamesSpec } from "../../../src/resources/netavark/aardvark-names/spec.ts";
+import { targetOf } from "../if-there.ts";
 import { type Machine, openMachine, type RunOptions } from "../machine.ts";
 import { untilTrue } from "../until-true.ts";
 import { HELPERS } from "./netavark.ts";
@@ -118,17 +119,8 @@ export async function filesIn(machine: Machine): Promise<Record<string, string>>
 /** The processes of aardvark-dns in the machine. */
 export async function daemons(machine: Machine): Promise<number[]> {
   const { stdout } = await machine.run(["pgrep", "-x", "aardvark-dns"]);
-  const here = mountNamespaceOf(machine.pid);
+  const mountNamespaceOf = (pid: number) => targetOf(`/proc/${pid}/ns/mnt`), here = mountNamespaceOf(machine.pid);
   return stdout.split("\n").filter(Boolean).map(Number).filter((pid) => mountNamespaceOf(pid) === here);
-}
-
-/** Undefined for a process that has ended. */
-function mountNamespaceOf(pid: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/mnt`);
-  } catch {
-    return undefined;
-  }
 }
 
 export const pidFile = (machine: Machine) =>

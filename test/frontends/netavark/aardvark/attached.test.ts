@@ -6,8 +6,8 @@ import { type Container, type Machine, openMachine } from "../../../support/mach
 import { bridgeNetwork, containerIn } from "../../../support/netavark/attached.ts";
 import { creation } from "../../../support/netavark/creation.ts";
 import { AARDVARK, daemons, filesIn, ND } from "../../../support/netavark/names.ts";
-import { netavark, type NetavarkAnswer } from "../../../support/netavark/netavark.ts";
-import { PATCHBAY } from "../../../support/plugins.ts";
+import { netavark } from "../../../support/netavark/netavark.ts";
+import { type Answer, PATCHBAY } from "../../../support/plugins.ts";
 import { untilTrue } from "../../../support/until-true.ts";
 
 const network = (index: number, more: Partial<PodmanNetwork> = {}): PodmanNetwork => ({
@@ -39,7 +39,7 @@ async function call(
   container: Container,
   input: unknown,
   binary = AARDVARK,
-): Promise<NetavarkAnswer> {
+): Promise<Answer> {
   return await netavark(machine, ["-c", ND, `--aardvark-binary=${binary}`, verb, container.netnsPath], input);
 }
 
