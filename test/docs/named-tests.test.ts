@@ -1,9 +1,8 @@
 /** The tests that pages name exist; every hole has one, and every promise in a list of SECURITY.md. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { expect, test } from "bun:test";
 import { repositoryFiles, root } from "../support/documents.ts";
-import { isTitleIn, testsNamedIn, titlesIn } from "../support/named-tests.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
@@ -51,3 +50,40 @@ test.each([
 ])("%s has the title %j: %p", (source, title, has) => {
   expect(titlesIn(source).some((pattern) => pattern.test(title))).toBe(has);
 });
+
+interface NamedTest {
+  file: string;
+  title: string;
+}
+
+/** Titles in backquotes and in tables have places for values; what stands in one is not looked at. */
+const PLACE = /\$\{[^}]*\}|%[a-zA-Z]|\$\w+/g;
+/** A title that has little else than places would be everybody's. */
+const LEAST = 8;
+
+function testsNamedIn(page: string, text: string): NamedTest[] {
+  return [...text.matchAll(/\[([^\]]+)\]\(([^)\s]+\.test\.ts)\)/g)].map(([, title, target]) => ({
+    file: normalize(join(dirname(page), target!)),
+    title: title!.replace(/\s+/g, " ").replaceAll("\\|", "|").replaceAll("\\_", "_").replaceAll("\\*", "*"),
+  }));
+}
+
+const patterns = new Map<string, RegExp[]>();
+
+/** Whether the file has a test of this title, as far as its text tells. */
+function isTitleIn({ file, title }: NamedTest): boolean {
+  const known = patterns.get(file) ?? titlesIn(readFileSync(join(root, file), "utf8"));
+  patterns.set(file, known);
+  return known.some((pattern) => pattern.test(title));
+}
+
+function titlesIn(source: string): RegExp[] {
+  const literals = source.matchAll(/"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\[^])*)`/g);
+  return [...literals].map(([, double, single, back]) => unescaped(double ?? single ?? back ?? ""))
+    .filter((title) => title.search(PLACE) < 0 || title.replace(PLACE, "").length >= LEAST)
+    .map((title) => new RegExp(`^${title.split(PLACE).map((part) => RegExp.escape(part)).join(".+")}$`));
+}
+
+function unescaped(literal: string): string {
+  return literal.replace(/\\([^])/g, "$1");
+}

@@ -10,7 +10,7 @@
 import { expect, test } from "bun:test";
 import { NEXT_STEP } from "../../src/engine/ledger/newer.ts";
 import { lacks } from "../support/kernel-features.ts";
-import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
+import { leftOf, leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
@@ -118,13 +118,6 @@ async function stage(conf: Parameters<typeof network>[1]): Promise<Stage> {
   await net.del(first);
   await machine.removeContainer(first);
   return { machine, net, container, moment: await quietMoment(machine) };
-}
-
-/** What is still there of the attachment, once its container is gone too if something took it away. */
-async function leftOf({ machine, container, moment }: Stage, except?: RegExp): Promise<string[]> {
-  if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine, except);
-  await machine.removeContainer(container);
-  return await leftSince(withoutContainer(moment, container), machine, except);
 }
 
 async function holdsLease({ machine, container }: Stage): Promise<boolean> {

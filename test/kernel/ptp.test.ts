@@ -1,6 +1,6 @@
 /** ptp: where packets go, what both ends have, and that nothing is left or lost. */
 import { expect, test } from "bun:test";
-import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
+import { leftOf, leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { GO_PLUGINS } from "../support/plugins.ts";
@@ -183,12 +183,6 @@ async function openStage(conf: Parameters<typeof network>[1]) {
   return { machine, net, container, moment: await quietMoment(machine) };
 }
 
-async function leftOf(machine: Machine, container: Container, moment: Moment, except?: RegExp): Promise<string[]> {
-  if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine, except);
-  await machine.removeContainer(container);
-  return await leftSince(withoutContainer(moment, container), machine, except);
-}
-
 test.each(["iptables", "nftables"].flatMap((ipMasqBackend) => rows.map((row) => ({ ...row, ipMasqBackend }))))(
   "DEL leaves nothing ($ipMasqBackend): $name",
   async ({ ipMasqBackend, spoil, conf, env }) => {
@@ -197,7 +191,7 @@ test.each(["iptables", "nftables"].flatMap((ipMasqBackend) => rows.map((row) => 
     await net.add(container);
     if (spoil !== undefined) await machine.sh(spoil);
     for (let count = 0; count < 2; count++) await net.del(container, { conf, env });
-    expect(await leftOf(machine, container, moment)).toEqual([]);
+    expect(await leftOf({ machine, container, moment })).toEqual([]);
   },
 );
 
@@ -210,7 +204,7 @@ test.each([{ name: "with prevResult", conf: {} }, { name: "without", conf: noPre
     const prevResult = await network(machine, plain, GO_PLUGINS).add(container);
     await net.check(container, { conf: { prevResult } });
     await net.del(container, { conf: { prevResult, ...conf } });
-    expect(await leftOf(machine, container, moment, /last_reserved_ip|networks\/net\/lock/)).toEqual([]);
+    expect(await leftOf({ machine, container, moment }, /last_reserved_ip|networks\/net\/lock/)).toEqual([]);
   },
 );
 

@@ -62,6 +62,16 @@ export function withoutContainer(moment: Moment, { name }: Container): Moment {
   return { ...moment, lines, fingerprint: undefined };
 }
 
+/** What is still there of the attachment, once its container is gone too if something took it away. */
+export async function leftOf(
+  { machine, container, moment }: { machine: Machine; container: Container; moment: Moment },
+  except?: RegExp,
+): Promise<string[]> {
+  if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine, except);
+  await machine.removeContainer(container);
+  return await leftSince(withoutContainer(moment, container), machine, except);
+}
+
 /** Waits until differences disappear, and returns those that do not. Lines that match `except` do not count. */
 export function leftSince(moment: Moment, machine: Machine, except?: RegExp): Promise<string[]> {
   return settled(async () => {
