@@ -1,35 +1,26 @@
 /**
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
- * lists of docs/plugins/ that option-pages.ts makes of them, the constants of the first code, the picture of the rooms in
- * ARCHITECTURE.md, and the list of demands in docs/conformance.md.
+ * lists of docs/plugins/ that option-pages.ts makes of them, the constants of the first code, and the list of demands in docs/conformance.md.
  */
 import { join, resolve } from "node:path";
 import { demands } from "../src/conformance/demands/table.ts";
-import { Refused } from "./arguments.mjs";
 import { withDemands } from "./demand-list.ts";
 import type { JsonSchema } from "./json-schemas.ts";
 import { NATIVE_HEADER, nativeHeader } from "./native-header.ts";
 import { optionPages } from "./option-pages.ts";
-import { picture } from "./structure/rooms.ts";
 import { defineTool, runTool } from "./tool.ts";
 import { generate } from "./validators.ts";
 
 const root = resolve(import.meta.dir, "..");
 /** The schemas that are no plugin's. */
 const DOCUMENTS = ["result", "network-config", "network-config-list"];
-const PAGE = "ARCHITECTURE.md", DEMANDS = "docs/conformance.md";
-/** The block that `picture` replaces. */
-const ROOMS = /^```\nmain\.ts [^]*?^```$/m;
+const DEMANDS = "docs/conformance.md";
 
 /** What would change, by its path from the root. */
 export async function outdated(): Promise<Map<string, string>> {
-  const files = await generate(), page = await Bun.file(join(root, PAGE)).text();
+  const files = await generate();
   for (const [path, text] of pagesFrom(files)) files.set(path, text);
-  if (!ROOMS.test(page)) {
-    throw new Refused(`${PAGE} has no block that begins with main.ts, for the picture of the rooms`);
-  }
   files.set(NATIVE_HEADER, nativeHeader());
-  files.set(PAGE, page.replace(ROOMS, () => picture()));
   files.set(DEMANDS, withDemands(await Bun.file(join(root, DEMANDS)).text(), demands));
   const stale = new Map<string, string>();
   for (const [path, text] of files) {
@@ -54,7 +45,7 @@ export const tool = defineTool({
   name: "generate",
   about:
     "Writes the validators, the JSON Schemas, what `patchbay lint` knows and the lists of docs/plugins/, from the\n" +
-    `schemas, ${NATIVE_HEADER}, the picture of the rooms in ${PAGE}, and the list of demands in ${DEMANDS}.`,
+    `schemas, ${NATIVE_HEADER}, and the list of demands in ${DEMANDS}.`,
   options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
   needs: "packages",
   begin: ({ values: { check } }) => async () => {

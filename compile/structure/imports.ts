@@ -8,7 +8,7 @@ export function importDirections(sources: readonly Source[]): string[] {
   for (const { path, imports, loads } of sources) {
     const inside = path.slice("src/".length), room = roomOf(inside, [...parts.keys()]);
     if (room === undefined) {
-      findings.push(`${path}: no rule in compile/structure/rooms.ts says what this room may import`);
+      findings.push(`${path}: ARCHITECTURE.md does not say what this room may import`);
       continue;
     }
     const allowed = inside.endsWith(".schema.ts") ? schemaMayImport : [room, ...parts.get(room)!];
@@ -24,29 +24,27 @@ export function importDirections(sources: readonly Source[]): string[] {
   return findings;
 }
 
-function nameInRules(imported: string): string {
-  return imported.replace(/^src\//, "").replace(/^package\.json$/, "../package.json");
-}
+const nameInRules = (imported: string) => imported.replace(/^src\//, "");
 
-/** Rules in rooms.ts that allow a room to import one that is not below it. */
+/** Rules that allow a room to import one that is not below it. */
 function upwardRules(): string[] {
   const order = rooms.map(({ name }) => name);
   return rooms.flatMap(({ name, mayImport }, index) =>
     mayImport.filter((used) => {
       const below = roomOf(used, order);
       return below !== undefined && order.indexOf(below) <= index;
-    }).map((used) => `compile/structure/rooms.ts: ${name} must not be allowed to import ${used} above it`)
+    }).map((used) => `ARCHITECTURE.md: ${name} must not be allowed to import ${used} above it`)
   );
 }
 
-/** What rooms.ts allows and nobody needs: the picture in ARCHITECTURE.md would have an arrow too many. */
+/** What ARCHITECTURE.md allows and nobody needs: its picture would have an arrow too many. */
 export function unusedRules(sources: readonly Source[]): string[] {
   const names = [...rooms, ...foundations].map(({ name }) => name);
   return rooms.flatMap(({ name, mayImport }) => {
     const imported = sources.filter(({ path }) => roomOf(path.slice("src/".length), names) === name)
       .flatMap(({ imports }) => imports.map(nameInRules));
     return mayImport.filter((allowed) => !imported.some((one) => roomOf(one, [allowed]) !== undefined))
-      .map((allowed) => `compile/structure/rooms.ts: ${name} does not import ${allowed}`);
+      .map((allowed) => `ARCHITECTURE.md: ${name} does not import ${allowed}`);
   });
 }
 
