@@ -8,9 +8,9 @@ import { services } from "../src/services/table.ts";
 import { markedUnitFiles } from "../src/install/units.ts";
 import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
 import type { Making } from "./edition.ts";
-import { bytesOf, type File, modeOf } from "./files.ts";
+import type { File } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
-import { tarOf, withDirectories } from "./tar.ts";
+import { tarOf } from "./tar.ts";
 
 const places: Places = {
   man: (section) => `man/man${section}/`,
@@ -119,15 +119,8 @@ export function makeArchive(program: string, label: string, { edition, out }: Ma
     ...schemaEntries("schemas/"),
     ...unitEntries(),
   ];
-  const files = entries.map((entry) => ({
-    path: `${name}/${entry.path}`,
-    mode: modeOf(entry),
-    bytes: bytesOf(entry),
-  }));
+  const files = entries.map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
   const archive = join(out, `${name}.tar.gz`);
-  writeFileSync(
-    archive,
-    Bun.gzipSync(tarOf(withDirectories(files), edition.epoch) as Uint8Array<ArrayBuffer>, { level: 9 }),
-  );
+  writeFileSync(archive, Bun.gzipSync(tarOf(files, edition.epoch), { level: 9 }));
   return archive;
 }

@@ -62,12 +62,10 @@ export function makeProgramPackage(program: string, architecture: string, making
       compressed({ path: "usr/share/doc/patchbay/changelog", text: `${changesOf(edition.version)}\n` }),
     ],
     packagingLog: "changelog.Debian",
-    scripts: {
-      ...Object.fromEntries(["preinst", "prerm", "postinst", "postrm"].map((name) => [
-        name,
-        script(`release/debian/patchbay.${name}`, { name: "patchbay", directories }),
-      ])),
-    },
+    scripts: Object.fromEntries(["preinst", "prerm", "postinst", "postrm"].map((name) => [
+      name,
+      script(`release/debian/patchbay.${name}`, { name: "patchbay", directories }),
+    ])),
   };
   return build(one, making);
 }

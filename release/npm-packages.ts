@@ -1,16 +1,6 @@
 /** What npm installs for the build, by the lockfile, with the digests that npm holds it to. */
 import lock from "../package-lock.json";
 
-export interface NpmPackage {
-  name: string;
-  version: string;
-  purl: string;
-  licence: string | undefined;
-  sha512: string;
-  /** Only some platforms have it. */
-  isOptional: boolean;
-}
-
 interface Locked {
   version?: string;
   license?: string;
@@ -18,7 +8,7 @@ interface Locked {
   optional?: boolean;
 }
 
-export function npmPackages(): NpmPackage[] {
+export function npmPackages() {
   return Object.entries(lock.packages as Record<string, Locked>).filter(([path]) => path !== "")
     .map(([path, { version, license, integrity, optional }]) => {
       const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
@@ -28,6 +18,7 @@ export function npmPackages(): NpmPackage[] {
         purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
         licence: license,
         sha512: sha512Of(name, integrity!),
+        // Only some platforms have it.
         isOptional: optional === true,
       };
     });

@@ -1,31 +1,23 @@
-/** Writes tar archives (ustar, tar(5)): root's files, all of one time, in the order that they are given. */
-
-export interface TarEntry {
-  /** Without a slash at its begin. At most 99 bytes, which is enough for what we pack. */
-  path: string;
-  mode: number;
-  /** A file's content. A directory has none. */
-  bytes?: Uint8Array;
-}
+/** Writes tar archives (ustar, tar(5)): root's files with the directories that they are in, all of one time, sorted. */
+import { bytesOf, type File, modeOf } from "./files.ts";
 
 const BLOCK = 512;
 
-export function tarOf(entries: readonly TarEntry[], epoch: number): Uint8Array {
-  const blocks = entries.flatMap(({ path, mode, bytes }) => [
-    header(bytes === undefined ? `${path}/` : path, mode, bytes?.length ?? 0, bytes === undefined ? "5" : "0", epoch),
-    ...bytes === undefined ? [] : [bytes, new Uint8Array(-bytes.length & (BLOCK - 1))],
-  ]);
-  return Buffer.concat([...blocks, new Uint8Array(2 * BLOCK)]);
-}
-
-/** Files with the directories that they are in, sorted. */
-export function withDirectories(files: readonly TarEntry[]): TarEntry[] {
+export function tarOf(files: readonly File[], epoch: number): Uint8Array<ArrayBuffer> {
   const directories = files.flatMap(({ path }) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index)));
-  return [...[...new Set(directories)].map((path) => ({ path, mode: 0o755 })), ...files].sort((one, other) =>
-    one.path < other.path ? -1 : 1
-  );
+  const entries = [
+    ...[...new Set(directories)].map((path) => ({ path, blocks: [header(`${path}/`, 0o755, 0, "5", epoch)] })),
+    ...files.map((file) => ({ path: file.path, blocks: blocksOf(file, epoch) })),
+  ].sort((one, other) => one.path < other.path ? -1 : 1);
+  return Buffer.concat([...entries.flatMap(({ blocks }) => blocks), new Uint8Array(2 * BLOCK)]);
 }
 
+function blocksOf(file: File, epoch: number): Uint8Array[] {
+  const bytes = bytesOf(file), padding = new Uint8Array(-bytes.length & (BLOCK - 1));
+  return [header(file.path, modeOf(file), bytes.length, "0", epoch), bytes, padding];
+}
+
+/** A path without a slash at its begin, of at most 99 bytes, which is enough for what we pack. */
 function header(path: string, mode: number, size: number, type: string, epoch: number): Uint8Array {
   if (Buffer.byteLength(path) > 99) {
     throw new Error(`tar: ${path} is longer than the 99 bytes that ustar takes: shorten it`);

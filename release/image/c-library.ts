@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import type { Distributions } from "../../compile/architectures.ts";
 import { madeOnce } from "../../compile/made-once.ts";
 import { privateApt } from "../../compile/private-apt.ts";
-import type { TarEntry } from "../tar.ts";
+import type { File } from "../files.ts";
 
 /** What the program and Bun load: `readelf -d dist/patchbay`. */
 const LIBRARIES = ["libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"];
@@ -22,7 +22,7 @@ export interface CLibrary {
   purl: string;
   /** The digest of Debian's package. */
   sha256: string;
-  files: TarEntry[];
+  files: File[];
 }
 
 /** Downloads it when it is not in `.cache`. Remove it there to get a newer one. */
@@ -37,16 +37,12 @@ export function cLibrary({ debian, libraries, loader }: Distributions): CLibrary
     purl: `pkg:deb/debian/libc6@${encodeURIComponent(version)}?arch=${debian}`,
     sha256: read("sha256").toString(),
     files: [
-      ...LIBRARIES.map((library) => ({
-        path: `${libraries}/${library}`,
-        mode: 0o644,
-        bytes: read(`${libraries}/${library}`),
-      })),
+      ...LIBRARIES.map((library) => `${libraries}/${library}`).map((path) => ({ path, bytes: read(path) })),
       // In Debian a link to a file among the libraries.
-      { path: loader, mode: 0o755, bytes: read(`${libraries}/${loader.slice(loader.lastIndexOf("/") + 1)}`) },
-      { path: "usr/share/doc/libc6/copyright", mode: 0o644, bytes: read("usr/share/doc/libc6/copyright") },
+      { path: loader, bytes: read(`${libraries}/${loader.slice(loader.lastIndexOf("/") + 1)}`), isExecutable: true },
+      { path: "usr/share/doc/libc6/copyright", bytes: read("usr/share/doc/libc6/copyright") },
       // Where scanners look for packages in images without a package manager.
-      { path: "var/lib/dpkg/status.d/libc6", mode: 0o644, bytes: control },
+      { path: "var/lib/dpkg/status.d/libc6", bytes: control },
     ],
   };
 }

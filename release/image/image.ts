@@ -4,7 +4,7 @@
  *
  * It contains the program, the parts of the C library that it needs, `pause`, and their licences: no shell.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json";
 import {
@@ -14,9 +14,10 @@ import {
   type Distributions,
 } from "../../compile/architectures.ts";
 import { compileNative } from "../../compile/native.ts";
-import { type TarEntry, tarOf, withDirectories } from "../tar.ts";
-import { root } from "../edition.ts";
-import { programLicence, thirdParties } from "../licences.ts";
+import { fileOfCheckout } from "../contents.ts";
+import type { File } from "../files.ts";
+import { licenceEntries, programLicence } from "../licences.ts";
+import { tarOf } from "../tar.ts";
 import { type CLibrary, cLibrary } from "./c-library.ts";
 
 /** Where the manifests of release/image mount the host's directory. */
@@ -61,46 +62,38 @@ export function makeImage({ contents, version, epoch, out, compile = compileNati
     blobs.set(digest, bytes);
     return { mediaType, digest, size: bytes.length };
   };
-  const facts = { version, created: new Date(epoch * 1000).toISOString().replace(".000Z", "Z") };
+  const annotations = describe(version, new Date(epoch * 1000).toISOString().replace(".000Z", "Z"));
   const manifests = contents.map(({ architecture, platform, program, library }) => {
-    const files = [...own(program, compile("pause", architecture)), ...library.files];
-    const layer = tarOf(withDirectories(files), epoch);
-    const annotations = describe(facts);
+    const layer = tarOf([...own(program, compile("pause", architecture)), ...library.files], epoch);
     return {
       ...add("application/vnd.oci.image.manifest.v1+json", {
         schemaVersion: 2,
         mediaType: "application/vnd.oci.image.manifest.v1+json",
         config: add("application/vnd.oci.image.config.v1+json", configOf(platform, layer, annotations)),
-        layers: [add("application/vnd.oci.image.layer.v1.tar+gzip", Bun.gzipSync(layer as Uint8Array<ArrayBuffer>))],
+        layers: [add("application/vnd.oci.image.layer.v1.tar+gzip", Bun.gzipSync(layer))],
         annotations,
       }),
       platform: ofLinux(platform),
     };
   });
-  const index = add("application/vnd.oci.image.index.v1+json", indexOf(manifests, describe(facts)));
+  const index = add("application/vnd.oci.image.index.v1+json", indexOf(manifests, annotations));
   // The first is for tools of the standard, the second for containerd.
   const names = { "org.opencontainers.image.ref.name": version, "io.containerd.image.name": `${NAME}:${version}` };
   return write(join(out, `patchbay-${version}-oci.tar`), indexOf([{ ...index, annotations: names }]), blobs, epoch);
 }
 
-function own(program: string, pause: Uint8Array): TarEntry[] {
-  const text = (path: string, bytes: Uint8Array) => ({ path, mode: 0o644, bytes });
+function own(program: string, pause: Uint8Array): File[] {
   return [
-    { path: "usr/bin/patchbay", mode: 0o755, bytes: readFileSync(program) },
-    { path: "usr/bin/pause", mode: 0o755, bytes: pause },
-    text("usr/share/doc/patchbay/LICENSE", readFileSync(join(root, "LICENSE"))),
-    text("usr/share/doc/patchbay/THIRD-PARTY.md", Buffer.from(thirdParties())),
+    { path: "usr/bin/patchbay", copyOf: program, isExecutable: true },
+    { path: "usr/bin/pause", bytes: pause, isExecutable: true },
+    { path: "usr/share/doc/patchbay/LICENSE", text: fileOfCheckout("LICENSE") },
+    ...licenceEntries("usr/share/doc/patchbay/"),
     // Scanners go by it to judge the C library.
-    text("etc/os-release", Buffer.from('PRETTY_NAME="Patchbay"\nID=debian\nVERSION_ID="12"\n')),
+    { path: "etc/os-release", text: 'PRETTY_NAME="Patchbay"\nID=debian\nVERSION_ID="12"\n' },
   ];
 }
 
-interface Facts {
-  version: string;
-  created: string;
-}
-
-function describe({ version, created }: Facts): Record<string, string> {
+function describe(version: string, created: string): Record<string, string> {
   const values = {
     title: manifest.name,
     description: manifest.description,
@@ -138,15 +131,13 @@ function indexOf(manifests: object[], annotations?: Record<string, string>): obj
 }
 
 function write(path: string, index: object, blobs: ReadonlyMap<string, Uint8Array>, epoch: number): string {
-  const file = (name: string, bytes: Uint8Array) => ({ path: name, mode: 0o644, bytes });
-  const json = (name: string, value: object) => file(name, Buffer.from(JSON.stringify(value)));
   const entries = [
-    json("oci-layout", { imageLayoutVersion: "1.0.0" }),
-    json("index.json", index),
-    ...[...blobs].map(([digest, bytes]) => file(`blobs/${digest.replace(":", "/")}`, bytes)),
+    { path: "oci-layout", text: JSON.stringify({ imageLayoutVersion: "1.0.0" }) },
+    { path: "index.json", text: JSON.stringify(index) },
+    ...[...blobs].map(([digest, bytes]) => ({ path: `blobs/${digest.replace(":", "/")}`, bytes })),
   ];
   mkdirSync(join(path, ".."), { recursive: true });
-  writeFileSync(path, tarOf(withDirectories(entries), epoch));
+  writeFileSync(path, tarOf(entries, epoch));
   return path;
 }
 
