@@ -1,20 +1,19 @@
 /** The text of generated validator files: imports, exported functions, and the tables of validator-file.ts. */
-import { join, relative } from "node:path";
+import { basename, dirname, relative } from "node:path";
 import type { z } from "zod";
 import { groups, pascalCase, shared, ValidatorFile } from "./validator-file.ts";
 
-const root = join(import.meta.dir, "..");
 export const SHARED_FILE = "src/cni/config.validate.gen.ts";
 
 /** An exported function of a generated file. Its error messages start with `subject`. */
-interface Entry {
+export interface Entry {
   name: string;
   schemaName: string;
   schema: z.ZodObject;
   subject?: string;
 }
 
-export function validatorText(schemaFile: string, entries: Entry[], fromFolder: string): string {
+export function validatorText(schemaFile: string, entries: Entry[]): string {
   const file = new ValidatorFile(shared);
   const exported = entries.map(({ name, schemaName, schema, subject }) => {
     const decode = `${file.object(schema, schemaName)}(document ?? {}, "")`;
@@ -23,8 +22,8 @@ export function validatorText(schemaFile: string, entries: Entry[], fromFolder: 
     return `export function ${name}(document: unknown): ${pascalCase(schemaName)} {\n  return ${body};\n}`;
   });
   const types = entries.map((entry) => pascalCase(entry.schemaName)).join(", ");
-  const own = `import type { ${types} } from "./${schemaFile}";`;
-  return [...headOf(schemaFile, file, fromFolder), own, ``, textOf(file), exported.join("\n\n"), ``].join("\n");
+  const own = `import type { ${types} } from "./${basename(schemaFile)}";`;
+  return [...headOf(schemaFile, file), own, ``, textOf(file), exported.join("\n\n"), ``].join("\n");
 }
 
 export function sharedText(): string {
@@ -32,17 +31,17 @@ export function sharedText(): string {
   for (const [schema, name] of shared) file.object(schema as z.ZodObject, name);
   for (const [name, keys] of groups) file.group(keys, name);
   const text = textOf(file).replace(/^const /gm, "export const ");
-  return [...headOf("config.schema.ts", file, join(root, SHARED_FILE, "..")), ``, text].join("\n");
+  return [...headOf("src/cni/config.schema.ts", file), ``, text].join("\n");
 }
 
-function headOf(schemaFile: string, file: ValidatorFile, fromFolder: string): string[] {
+function headOf(schemaFile: string, file: ValidatorFile): string[] {
   const from = (path: string) => {
-    const way = relative(fromFolder, join(root, path));
+    const way = relative(dirname(schemaFile), path);
     return `from "${way.startsWith(".") ? "" : "./"}${way}";`;
   };
   const names = [...file.sharedNames].sort();
   return [
-    `// Generated from ${schemaFile} by compile/validators.ts; change those.`,
+    `// Generated from ${basename(schemaFile)} by compile/validators.ts; change those.`,
     `import { ${[...file.pieces].sort().map((name) => name === "Keys" ? "type Keys" : name).join(", ")} } ${
       from("src/cni/decode.ts")
     }`,

@@ -9,7 +9,7 @@
  * `npm run generate` writes them (generate.ts). docs/decisions/0002-validators.md says why we have a generator of our
  * own. It knows the part of zod that the schemas use, and throws at anything else.
  */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { z } from "zod";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
@@ -17,52 +17,34 @@ import * as results from "../src/cni/result.schema.ts";
 import * as netavark from "../src/interop/podman-documents/netavark.schema.ts";
 import { type JsonSchema, jsonSchema, knownKeysText, lintText, networkList, publishedText } from "./json-schemas.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
-import { SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
+import { type Entry, SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
 
 const root = join(import.meta.dir, "..");
 
 /** Every generated file by its path from the root. */
 export async function generate(): Promise<Map<string, string>> {
   const files = new Map<string, string>([[SHARED_FILE, sharedText()]]);
-  files.set(
-    "src/cni/result.validate.gen.ts",
-    validatorText("result.schema.ts", [
-      { name: "decodeResult01", schemaName: "result01", schema: results.result01 },
-      { name: "decodeResult03", schemaName: "result03", schema: results.result03 },
-      { name: "decodeResult10", schemaName: "result10", schema: results.result10 },
-    ], join(root, "src/cni")),
-  );
-  files.set(
-    "src/interop/podman-documents/netavark.validate.gen.ts",
-    validatorText("netavark.schema.ts", [
-      { name: "decodeNetwork", schemaName: "podmanNetwork", schema: netavark.podmanNetwork },
-      { name: "decodePluginCall", schemaName: "pluginCall", schema: netavark.pluginCall },
-      { name: "decodeContainerCall", schemaName: "containerCall", schema: netavark.containerCall },
-      { name: "decodeNamedAttachment", schemaName: "namedAttachment", schema: netavark.namedAttachment },
-      { name: "decodeNetavarkConf", schemaName: "netavarkConf", schema: netavark.netavarkConf },
-      { name: "decodePluginStatus", schemaName: "pluginStatus", schema: netavark.pluginStatus },
-      { name: "decodeCreation", schemaName: "creation", schema: netavark.creation },
-    ], join(root, "src/interop/podman-documents")),
-  );
+  const write = (schemaFile: string, entries: Entry[]) =>
+    files.set(schemaFile.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, entries));
+  const { result01, result03, result10 } = results;
+  const { pluginCall, containerCall, namedAttachment, netavarkConf, pluginStatus, creation } = netavark;
+  write("src/cni/result.schema.ts", decoders({ result01, result03, result10 }));
+  write("src/interop/podman-documents/netavark.schema.ts", [
+    { name: "decodeNetwork", schemaName: "podmanNetwork", schema: netavark.podmanNetwork },
+    ...decoders({ pluginCall, containerCall, namedAttachment, netavarkConf, pluginStatus, creation }),
+  ]);
   const publish = (name: string, document: JsonSchema) =>
     files.set(`schemas/${name}.json`, publishedText(name, document));
-  publish("result", jsonSchema(results.result10));
+  publish("result", jsonSchema(result10));
   publish("network-config", jsonSchema(networkConfig));
   const confs = new Map<string, z.ZodType>(), ipam = new Set<string>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {
-    const folder = join(root, path, "..");
-    const schemaFile = path.slice(path.lastIndexOf("/") + 1);
-    const plugin = schemaFile.replace(".schema.ts", "");
+    const plugin = basename(path, ".schema.ts");
     const schemaName = `${camelCase(plugin)}Conf`;
     const schema = (await import(join(root, path)))[schemaName] as z.ZodObject | undefined;
     if (schema === undefined) throw new Error(`${path} does not export ${schemaName}`);
-    const entry = {
-      name: `validate${pascalCase(plugin)}Conf`,
-      schemaName,
-      schema,
-      subject: "failed to load netconf",
-    };
-    files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
+    const name = `validate${pascalCase(plugin)}Conf`;
+    write(path, [{ name, schemaName, schema, subject: "failed to load netconf" }]);
     // A skeleton is to be copied, and published under its own name then.
     if (path.startsWith("src/plugins/skeleton/")) continue;
     publish(plugin, jsonSchema(schema));
@@ -77,4 +59,12 @@ export async function generate(): Promise<Map<string, string>> {
     knownKeysText([...confs.values(), networkConfigList, capabilities]),
   );
   return files;
+}
+
+function decoders(schemas: Record<string, z.ZodObject>): Entry[] {
+  return Object.entries(schemas).map(([schemaName, schema]) => ({
+    name: `decode${pascalCase(schemaName)}`,
+    schemaName,
+    schema,
+  }));
 }
