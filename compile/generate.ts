@@ -1,25 +1,20 @@
 /**
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
- * lists of docs/plugins/ that option-pages.ts makes of them, the constants of the first code, and the list of demands in docs/conformance.md.
+ * constants of the first code, and the list of demands in docs/conformance.md.
  */
 import { join, resolve } from "node:path";
 import { demands } from "../src/conformance/demands/table.ts";
 import { withDemands } from "./demand-list.ts";
-import type { JsonSchema } from "./json-schemas.ts";
 import { NATIVE_HEADER, nativeHeader } from "./native-header.ts";
-import { optionPages } from "./option-pages.ts";
 import { defineTool, runTool } from "./tool.ts";
 import { generate } from "./validators.ts";
 
 const root = resolve(import.meta.dir, "..");
-/** The schemas that are no plugin's. */
-const DOCUMENTS = ["result", "network-config", "network-config-list"];
 const DEMANDS = "docs/conformance.md";
 
 /** What would change, by its path from the root. */
 export async function outdated(): Promise<Map<string, string>> {
   const files = await generate();
-  for (const [path, text] of pagesFrom(files)) files.set(path, text);
   files.set(NATIVE_HEADER, nativeHeader());
   files.set(DEMANDS, withDemands(await Bun.file(join(root, DEMANDS)).text(), demands));
   const stale = new Map<string, string>();
@@ -28,17 +23,6 @@ export async function outdated(): Promise<Map<string, string>> {
     if (!(await file.exists()) || await file.text() !== text) stale.set(path, text);
   }
   return stale;
-}
-
-function pagesFrom(files: ReadonlyMap<string, string>): Map<string, string> {
-  const schemas = new Map<string, JsonSchema>();
-  for (const [path, text] of files) {
-    const name = /^schemas\/(.*)\.json$/.exec(path)?.[1];
-    if (name !== undefined) schemas.set(name, JSON.parse(text));
-  }
-  const list = schemas.get("network-config-list")!;
-  for (const name of DOCUMENTS) schemas.delete(name);
-  return optionPages(schemas, list);
 }
 
 export const tool = defineTool({

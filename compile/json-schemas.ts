@@ -43,7 +43,6 @@ export function jsonSchema(schema: z.ZodType): JsonSchema {
       if (written.maximum === Number.MAX_SAFE_INTEGER) delete written.maximum;
       delete written.propertyNames;
       delete written.format; // Our formats are not standard, and some validators reject unknown formats.
-      for (const key of Object.keys(written)) if (written[key] === undefined) delete written[key];
       if (written.type === "object" && JSON.stringify(written.additionalProperties) === "{}") {
         delete written.additionalProperties;
       }

@@ -75,24 +75,17 @@ function bundle(folder: string, build: string): void {
   run(process.execPath, ["build", ...options, ...constants, ...out, "src/frontends/library/bundled.ts"], root);
   const code = join(folder, "patchbay.js"), map = `${code}.map`;
   writeFileSync(code, readFileSync(code, "utf8").replace(/^\/\/# debugId=.*\n/m, ""));
-  writeFileSync(map, JSON.stringify(withoutMachine(JSON.parse(readFileSync(map, "utf8")), folder)));
+  writeFileSync(map, withoutMachine(readFileSync(map, "utf8"), folder));
 }
 
 /**
  * The source map with paths from the root, wherever the package is made, and without the sources' texts, three quarters
  * of its size. Bun wants a place for each text.
  */
-function withoutMachine({ version, sources, names, mappings }: SourceMap, folder: string): SourceMap {
-  const paths = sources.map((path) => relative(root, resolve(folder, path)));
-  return { version, sources: paths, sourcesContent: paths.map(() => null), names, mappings };
-}
-
-interface SourceMap {
-  version: number;
-  sources: string[];
-  sourcesContent: (string | null)[];
-  names: string[];
-  mappings: string;
+function withoutMachine(map: string, folder: string): string {
+  const { version, sources, names, mappings } = JSON.parse(map);
+  const paths = sources.map((path: string) => relative(root, resolve(folder, path)));
+  return JSON.stringify({ version, sources: paths, sourcesContent: paths.map(() => null), names, mappings });
 }
 
 /** The declarations that the package's own needs, each beside the others as the sources are. */

@@ -2,7 +2,27 @@
 import { z } from "zod";
 import { foldKey } from "../src/cni/json.ts";
 import * as common from "../src/cni/config.schema.ts";
-import { type Definition, definition } from "./zod-definition.ts";
+
+/** The part of zod's definitions that the generator reads. */
+interface Definition {
+  type: string;
+  innerType?: z.ZodType;
+  element?: z.ZodType;
+  valueType?: z.ZodType;
+  defaultValue?: unknown;
+  in?: z.ZodType;
+  entries?: Record<string, string>;
+  checks?: { _zod: { def: Check } }[];
+  error?: (issue: { input: unknown }) => string;
+}
+
+interface Check {
+  check: string;
+  value?: number;
+  error?: (issue: { input: unknown }) => string;
+}
+
+const definition = (schema: z.ZodType) => schema._zod.def as unknown as Definition;
 
 /** Text of an arrow function that makes the schema's own message for a value. We ask zod about a placeholder. */
 function refusal(error: Definition["error"], fallback: string): string {

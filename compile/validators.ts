@@ -4,6 +4,7 @@
  * - `<name>.validate.gen.ts` beside each schema of a plugin and of results: tables for src/cni/decode.ts,
  *   with one file for what they share;
  * - `schemas/*.json`: JSON Schemas for people and editors;
+ * - `docs/plugins/*.md`: their keys as lists;
  * - `src/runtime/lint/*.gen.ts`: JSON Schemas without descriptions, for `patchbay lint`.
  *
  * `npm run generate` writes them (generate.ts). docs/decisions/0002-validators.md says why we have a generator of our
@@ -16,6 +17,7 @@ import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
 import * as netavark from "../src/interop/podman-documents/netavark.schema.ts";
 import { type JsonSchema, jsonSchema, knownKeysText, lintText, networkList, publishedText } from "./json-schemas.ts";
+import { optionPages } from "./option-pages.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
 import { type Entry, SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
 
@@ -33,11 +35,13 @@ export async function generate(): Promise<Map<string, string>> {
     { name: "decodeNetwork", schemaName: "podmanNetwork", schema: netavark.podmanNetwork },
     ...decoders({ pluginCall, containerCall, namedAttachment, netavarkConf, pluginStatus, creation }),
   ]);
-  const publish = (name: string, document: JsonSchema) =>
+  const publish = (name: string, document: JsonSchema) => {
     files.set(`schemas/${name}.json`, publishedText(name, document));
+    return document;
+  };
   publish("result", jsonSchema(result10));
   publish("network-config", jsonSchema(networkConfig));
-  const confs = new Map<string, z.ZodType>(), ipam = new Set<string>();
+  const confs = new Map<string, z.ZodType>(), schemas = new Map<string, JsonSchema>(), ipam = new Set<string>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {
     const plugin = basename(path, ".schema.ts");
     const schemaName = `${camelCase(plugin)}Conf`;
@@ -47,11 +51,12 @@ export async function generate(): Promise<Map<string, string>> {
     write(path, [{ name, schemaName, schema, subject: "failed to load netconf" }]);
     // A skeleton is to be copied, and published under its own name then.
     if (path.startsWith("src/plugins/skeleton/")) continue;
-    publish(plugin, jsonSchema(schema));
+    schemas.set(plugin, publish(plugin, jsonSchema(schema)));
     confs.set(plugin, schema);
     if (path.startsWith("src/plugins/ipam/")) ipam.add(plugin);
   }
-  publish("network-config-list", networkList(confs, (name) => ipam.has(name)));
+  const list = publish("network-config-list", networkList(confs, (name) => ipam.has(name)));
+  for (const [path, text] of optionPages(schemas, list)) files.set(path, text);
   files.set("src/runtime/lint/schemas.gen.ts", lintText(confs));
   const capabilities = z.object(common.capability);
   files.set(

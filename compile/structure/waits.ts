@@ -4,9 +4,9 @@
  *
  * Pauses are listed, too: where somebody tells, waiting is for that. Loops with a condition are not found. Waiting with a limit: src/ffi/poll.ts; lock.ts, patience.ts and run-program.ts in src/process.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Source } from "./sources.ts";
+import { filesBelow, type Source } from "./sources.ts";
 
 const ENDLESS = [
   // Loops without a condition.
@@ -94,7 +94,11 @@ const pauses: Readonly<Record<string, readonly [count: number, why: string]>> = 
 
 /** What is more than permitted, and what is permitted to nobody any more. */
 export function waits(root: string, sources: readonly Source[]): string[] {
-  const texts = [...sources.map(({ path, code }) => [path, code] as const), ...nativeTexts(root)];
+  const native = filesBelow(root, "src/native", /\.[ch]$/);
+  const texts = [
+    ...sources.map(({ path, code }) => [path, code] as const),
+    ...native.map((path) => [path, readFileSync(join(root, path), "utf8")] as const),
+  ];
   return [
     ...unlisted(texts, ENDLESS, permitted, "waits or loops without end"),
     ...unlisted(texts, PAUSES, pauses, "pauses"),
@@ -117,12 +121,4 @@ function unlisted(
       `${path}: ${does}: ${found.join(", ")}; limit it, or permit it in compile/structure/waits.ts`,
     ];
   });
-}
-
-function nativeTexts(root: string): (readonly [path: string, text: string])[] {
-  const folder = join(root, "src/native");
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder).filter((name) => /\.[ch]$/.test(name)).map((name) =>
-    [`src/native/${name}`, readFileSync(join(folder, name), "utf8")] as const
-  );
 }
