@@ -39,7 +39,7 @@ const directories = linksPackages.map(({ directory }) => directory.debian);
 /** Returns the path of the package, as the next does. */
 export function makeProgramPackage(program: string, architecture: string, making: Making): string {
   const { edition } = making;
-  const one: Package = {
+  return build({
     name: "patchbay",
     architecture,
     control: {
@@ -66,13 +66,12 @@ export function makeProgramPackage(program: string, architecture: string, making
       name,
       script(`release/debian/patchbay.${name}`, { name: "patchbay", directories }),
     ])),
-  };
-  return build(one, making);
+  }, making);
 }
 
 export function makeLinksPackage(links: LinksPackage, making: Making): string {
   const { name, replaced, provided, directory: { debian: directory } } = links;
-  const one: Package = {
+  return build({
     name,
     architecture: "all",
     control: {
@@ -87,8 +86,7 @@ export function makeLinksPackage(links: LinksPackage, making: Making): string {
     entries: linkEntries(links, directory, places),
     packagingLog: "changelog",
     scripts: { prerm: script("release/debian/links.prerm", { name, directories: [directory], replaced }) },
-  };
-  return build(one, making);
+  }, making);
 }
 
 function build(one: Package, { edition, work, out }: Making): string {

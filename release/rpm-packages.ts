@@ -34,7 +34,7 @@ interface Package {
 
 /** Returns the path of the package, as the next does. */
 export function makeProgramRpm(program: string, architecture: string, making: Making): string {
-  const one: Package = {
+  return build({
     name: "patchbay",
     architecture,
     licence: programLicence(),
@@ -52,13 +52,12 @@ plugins are in patchbay-cni and patchbay-opt-cni.`,
       name: "patchbay",
       directories: linksPackages.map(({ directory }) => directory.rpm),
     }),
-  };
-  return build(one, making);
+  }, making);
 }
 
 export function makeLinksRpm(links: LinksPackage, making: Making): string {
   const { name, replaced, provided, directory: { rpm: directory } } = links;
-  const one: Package = {
+  return build({
     name,
     architecture: "noarch",
     licence: manifest.license,
@@ -71,8 +70,7 @@ export function makeLinksRpm(links: LinksPackage, making: Making): string {
 place of the plugins of ${replaced}.`,
     entries: linkEntries(links, directory, places),
     scriptlets: script("release/rpm/links.scriptlets", { name, directories: [directory] }),
-  };
-  return build(one, making);
+  }, making);
 }
 
 function build(one: Package, { edition, work, out }: Making): string {

@@ -21,14 +21,10 @@ export interface Part {
   purl?: string;
 }
 
-interface Row {
-  name: string;
+interface Row extends Pick<Part, "name" | "licence" | "texts" | "source"> {
   /** Its name in `process.versions`. Bun does not say the version of parts without one. */
   version?: string;
-  licence: string;
-  texts: string[];
   copyright?: string[];
-  source: string;
 }
 
 /** Names of interfaces and formats that Bun says it has, of Bun itself, and of what it was compiled with. */
