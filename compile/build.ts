@@ -14,9 +14,8 @@ import { type Architecture, architectureNames, architectures } from "./architect
 import { Refused } from "./arguments.mjs";
 import { bunExecutable } from "./bun-executable.mjs";
 import { compileNative } from "./native.ts";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 
-const root = resolve(import.meta.dir, "..");
 const NAME = "patchbay";
 
 export const flags = [

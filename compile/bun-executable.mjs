@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 
-const root = resolve(import.meta.dirname, "..");
-const readJson = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
+export const root = resolve(import.meta.dirname, "..");
+export const readJson = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
 
 /** Bun's executable, in the version that package.json pins. */
 export function bunExecutable(architecture) {

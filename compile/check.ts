@@ -2,11 +2,10 @@
  * Checks of the sources: types, lint, format, generated files, structure. `npm run check` prints a line for each, and
  * what to do about one that fails. test/compile/check.test.ts runs them with the tests.
  */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { Refused } from "./arguments.mjs";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 
-const root = resolve(import.meta.dir, "..");
 const bin = (name: string) => join(root, "node_modules/.bin", name);
 
 interface Check {

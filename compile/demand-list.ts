@@ -1,7 +1,7 @@
 /** The list in docs/conformance.md of what is asked, from the table of demands. */
 import type { SpecDemand } from "../src/conformance/demand.ts";
 import { everyKind } from "../src/conformance/subjects.ts";
-import { wrapped } from "./wrapped.ts";
+import { wrapped } from "./option-pages.ts";
 
 const HEADINGS = { everyPlugin: "### Of every plugin", known: "### Of plugins of a known kind" };
 /** What the list replaces. */

@@ -1,8 +1,6 @@
 /** `npm run format`: formats what `npm run check -- format` compares. deno.json says how. */
-import { join, resolve } from "node:path";
-import { defineTool, runTool } from "./tool.ts";
-
-const root = resolve(import.meta.dir, "..");
+import { join } from "node:path";
+import { defineTool, root, runTool } from "./tool.ts";
 
 /** Formats these files, by default all, and then it lists what it has changed. Returns the exit status. */
 export function format(paths: readonly string[] = []): number {

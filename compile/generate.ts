@@ -2,14 +2,13 @@
  * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, the
  * constants of the first code, and the list of demands in docs/conformance.md.
  */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { demands } from "../src/conformance/demands/table.ts";
 import { withDemands } from "./demand-list.ts";
 import { NATIVE_HEADER, nativeHeader } from "./native-header.ts";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 import { generate } from "./validators.ts";
 
-const root = resolve(import.meta.dir, "..");
 const DEMANDS = "docs/conformance.md";
 
 /** What would change, by its path from the root. */

@@ -12,17 +12,12 @@ export function madeOnce(folder: string, make: (unfinished: string) => void): st
   mkdirSync(unfinished, { recursive: true });
   try {
     make(unfinished);
-    if (!existsSync(folder)) rename(unfinished, folder);
+    renameSync(unfinished, folder);
+  } catch (error) {
+    // Another process may have been the first.
+    if (!existsSync(folder)) throw error;
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
   return folder;
-}
-
-function rename(unfinished: string, folder: string): void {
-  try {
-    renameSync(unfinished, folder);
-  } catch (error) {
-    if (!existsSync(folder)) throw error;
-  }
 }

@@ -3,21 +3,21 @@
  * both to their tables. `resource NAME` copies that of a resource alone. When anything fails, nothing is left.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { kindNames } from "../src/resources/table.ts";
 import { Refused } from "./arguments.mjs";
 import { format } from "./format.ts";
 import { outdated } from "./generate.ts";
 import { NATIVE_HEADER, nativeHeaderOfNow } from "./native-header.ts";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 import { camelCase, pascalCase } from "./validator-file.ts";
 
-const root = resolve(import.meta.dir, "..");
 const SKELETON = "link-alias";
 const PLUGIN = `src/plugins/skeleton/${SKELETON}/${SKELETON}`, RESOURCE = `src/resources/skeleton/${SKELETON}.ts`;
 const KINDS = ["main", "ipam", "meta"];
-const themes = foldersOf("src/resources").filter((name) => name !== "skeleton").sort();
+const themes = readdirSync(join(root, "src/resources"), { withFileTypes: true })
+  .filter((one) => one.isDirectory() && one.name !== "skeleton").map(({ name }) => name).sort();
 /** What else this program is called by. */
 const PROGRAMS = ["patchbay", "cnitool", "netavark"];
 
@@ -26,11 +26,6 @@ interface Wanted {
   /** The folder of the plugin; undefined for a resource alone. */
   kind: string | undefined;
   theme: string;
-}
-
-function foldersOf(path: string): string[] {
-  return readdirSync(join(root, path), { withFileTypes: true }).filter((one) => one.isDirectory())
-    .map(({ name }) => name);
 }
 
 function read(path: string): string {

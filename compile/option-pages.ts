@@ -5,7 +5,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type JsonSchema, ownKeys } from "./json-schemas.ts";
-import { wrapped } from "./wrapped.ts";
 
 const root = resolve(import.meta.dir, "..");
 const FOLDER = "docs/plugins";
@@ -84,4 +83,19 @@ function typeOf({ type, anyOf, enum: values, items, additionalProperties, minimu
 function several(schema: JsonSchema): string {
   const one = typeOf(schema);
   return schema.enum === undefined ? one.replace(/^\w+/, "$&s") : one;
+}
+
+/** As deno.json has it for pages. */
+const WIDTH = 118;
+
+/** An item of a list, in lines as `deno fmt` breaks them. */
+export function wrapped(text: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined) lines.push(word);
+    else if (last.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(`  ${word}`);
+  }
+  return lines.join("\n");
 }

@@ -8,9 +8,8 @@ import { dirname, join, relative, resolve } from "node:path";
 import { buildOf } from "../src/engine/build.ts";
 import manifest from "../package.json";
 import { nativePrograms } from "./build.ts";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 
-const root = resolve(import.meta.dir, "..");
 const architecture = "x64";
 const bunVersion = manifest.devDependencies.bun;
 

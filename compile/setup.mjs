@@ -17,13 +17,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { orRefuse, readArguments, Refused, usage } from "./arguments.mjs";
-import { bunExecutable, fetchBun } from "./bun-executable.mjs";
+import { bunExecutable, fetchBun, readJson, root } from "./bun-executable.mjs";
 
-export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
-export const bun = join(root, "node_modules/.bin/bun");
+const bun = join(root, "node_modules/.bin/bun");
 /** What `npm run build` builds, and the tests need. */
 export const DEFAULT_ARCHITECTURE = "x64";
 
@@ -205,10 +204,6 @@ function run(command, args, environment = process.env) {
       done(code ?? 1);
     });
   });
-}
-
-function readJson(path) {
-  return JSON.parse(readFileSync(join(root, path), "utf8"));
 }
 
 export function say(text) {

@@ -3,12 +3,11 @@
  * nobody but who builds the site needs its packages.
  */
 import { existsSync, rmSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { Refused } from "./arguments.mjs";
 import { installLocked, say } from "./setup.mjs";
-import { defineTool, runTool } from "./tool.ts";
+import { defineTool, root, runTool } from "./tool.ts";
 
-const root = resolve(import.meta.dir, "..");
 const FOLDER = "docs/site", OUT = "dist/site";
 
 export const tool = defineTool({

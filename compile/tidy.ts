@@ -1,7 +1,7 @@
 /**
  * Checks that the tree has the structure in ARCHITECTURE.md: `npm run check -- structure`. The rules are in structure/.
  */
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
 import { comments } from "./structure/comments.ts";
@@ -12,24 +12,17 @@ import { homonyms } from "./structure/names.ts";
 import { openedFiles } from "./structure/opened-files.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
 import { waits } from "./structure/waits.ts";
-import { defineTool, runTool } from "./tool.ts";
-
-const ours = resolve(import.meta.dir, "..");
+import { defineTool, root as ours, runTool } from "./tool.ts";
 
 function pluginTable(root: string, table: readonly string[]): string[] {
-  const folders = ["main", "ipam", "meta"].flatMap((kind) => filesBelow(root, `src/plugins/${kind}`)).filter((path) =>
-    basename(dirname(path)) === basename(path, ".ts")
-  )
-    .map((path) => basename(path, ".ts")).sort();
-  const findings: string[] = [];
-  if (table.join() !== table.toSorted().join()) findings.push("src/plugins/table.ts: is not sorted");
-  for (const name of folders.filter((name) => !table.includes(name))) {
-    findings.push(`src/plugins/table.ts: lacks ${name}`);
-  }
-  for (const name of table.filter((name) => !folders.includes(name))) {
-    findings.push(`src/plugins/table.ts: names ${name}, which has no folder`);
-  }
-  return findings;
+  const files = ["main", "ipam", "meta"].flatMap((kind) => filesBelow(root, `src/plugins/${kind}`));
+  const isMain = (path: string) => basename(path, ".ts") === basename(dirname(path));
+  const folders = files.filter(isMain).map((path) => basename(path, ".ts"));
+  return [
+    ...table.join() === table.toSorted().join() ? [] : ["is not sorted"],
+    ...folders.filter((name) => !table.includes(name)).sort().map((name) => `lacks ${name}`),
+    ...table.filter((name) => !folders.includes(name)).map((name) => `names ${name}, which has no folder`),
+  ].map((finding) => `src/plugins/table.ts: ${finding}`);
 }
 
 /** The findings for the tree at `root`, whose table of plugins has these names. */

@@ -9,6 +9,8 @@ import { resolve } from "node:path";
 import { type Arguments, type Options, orRefuse, readArguments, type Usage, usage } from "./arguments.mjs";
 import { orSay, setUp } from "./setup.mjs";
 
+export const root = resolve(import.meta.dir, "..");
+
 type Work = () => number | void | Promise<number | void>;
 
 export interface Tool<Known extends Options = Options> extends Usage<Known> {
@@ -41,6 +43,6 @@ export function runTool<Known extends Options>(
 
 if (import.meta.main) {
   const [file, ...argv] = process.argv.slice(2);
-  const { tool } = await import(resolve(import.meta.dir, "..", file!)) as { tool: Tool };
+  const { tool } = await import(resolve(root, file!)) as { tool: Tool };
   process.exitCode = await runTool(tool, argv, setUp);
 }
