@@ -48,6 +48,12 @@ export function isFile(entry: Entry): entry is File {
   return !("leadsTo" in entry);
 }
 
+/** In which the entries are, each after the one above it. */
+export function directoriesOf(entries: readonly Named[]): string[] {
+  const above = entries.flatMap(({ path }) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index)));
+  return [...new Set(above)];
+}
+
 /** Whatever the umask and the clock of this machine are. */
 function settle(folder: string, epoch: number): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

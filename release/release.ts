@@ -89,15 +89,12 @@ function requireStores({ version }: Edition): void {
   );
 }
 
-/** Nobody else has the sources of what would be signed. */
-function refuseChanged({ commit, isChanged }: Edition): void {
+/** Tries the key before the files are made, which takes minutes. */
+function requireKey(key: string, { commit, isChanged }: Edition): void {
+  // Nobody else would have the sources of what is signed.
   if (isChanged) {
     throw new Refused(`--key: the sources have changes (${commit}): commit them, put them aside, or leave --key out`);
   }
-}
-
-/** Tries the key before the files are made, which takes minutes. */
-function requireKey(key: string): void {
   if (!existsSync(key)) throw new Refused(`--key ${key}: there is no such file`);
   const folder = mkdtempSync(join(tmpdir(), "patchbay-key-"));
   try {
@@ -120,10 +117,7 @@ export const tool = defineTool({
   begin({ values: { key } }) {
     const edition = readEdition(), out = join(root, "dist/release");
     requireStores(edition);
-    if (key !== undefined) {
-      refuseChanged(edition);
-      requireKey(resolve(key));
-    }
+    if (key !== undefined) requireKey(resolve(key), edition);
     return async () => {
       for (const architecture of architectureNames) {
         // The default is built already, with what the tests need.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import manifest from "../package.json";
 import { commonPlaces, fileOfCheckout } from "./contents.ts";
 import type { Edition, Making } from "./edition.ts";
-import { type Entry, modeOf, writeEntries } from "./files.ts";
+import { directoriesOf, type Entry, modeOf, writeEntries } from "./files.ts";
 import { licenceEntries, programLicence } from "./licences.ts";
 import {
   linkEntries,
@@ -106,7 +106,9 @@ function specOf(
   edition: Edition,
 ): string {
   const maintainer = edition.maintainer.replaceAll("%", "%%");
-  const directories = ownDirectories(entries).map((path) => `%dir "/${path}"`);
+  // The others are the distribution's.
+  const ours = directoriesOf(entries).filter((path) => /\/patchbay(?:\/|$)/.test(path));
+  const directories = ours.map((path) => `%dir "/${path}"`);
   const files = entries.map((entry) =>
     `${kindOf(entry.path)}%attr(0${modeOf(entry).toString(8)},root,root) "/${entry.path}"`
   );
@@ -136,15 +138,6 @@ ${scriptlets}
 %defattr(-,root,root,-)
 ${[...directories, ...files].join("\n")}
 `;
-}
-
-/** The others are the distribution's. */
-function ownDirectories(entries: readonly Entry[]): string[] {
-  const above = (path: string): string[] => {
-    const directory = path.slice(0, Math.max(0, path.lastIndexOf("/")));
-    return directory === "" ? [] : [...above(directory), directory];
-  };
-  return [...new Set(entries.flatMap(({ path }) => above(path)))].filter((path) => /\/patchbay(?:\/|$)/.test(path));
 }
 
 /** As changelogs of RPM have it. */

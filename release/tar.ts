@@ -1,12 +1,11 @@
 /** Writes tar archives (ustar, tar(5)): root's files with the directories that they are in, all of one time, sorted. */
-import { bytesOf, type File, modeOf } from "./files.ts";
+import { bytesOf, directoriesOf, type File, modeOf } from "./files.ts";
 
 const BLOCK = 512;
 
 export function tarOf(files: readonly File[], epoch: number): Uint8Array<ArrayBuffer> {
-  const directories = files.flatMap(({ path }) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index)));
   const entries = [
-    ...[...new Set(directories)].map((path) => ({ path, blocks: [header(`${path}/`, 0o755, 0, "5", epoch)] })),
+    ...directoriesOf(files).map((path) => ({ path, blocks: [header(`${path}/`, 0o755, 0, "5", epoch)] })),
     ...files.map((file) => ({ path: file.path, blocks: blocksOf(file, epoch) })),
   ].sort((one, other) => one.path < other.path ? -1 : 1);
   return Buffer.concat([...entries.flatMap(({ blocks }) => blocks), new Uint8Array(2 * BLOCK)]);

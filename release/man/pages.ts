@@ -101,10 +101,9 @@ function textsOf({ summary, notes = "", exitStatus = "", options, examples = [] 
     summary,
     notes,
     exitStatus,
-    ...[...Object.values(options)].map(({ help }) => help),
+    ...Object.values(options).map(({ help }) => help),
     ...examples.map(({ what }) => what),
-  ]
-    .join("\n");
+  ].join("\n");
 }
 
 function cnitoolPage(commands: readonly NamedCommand[]): string {
