@@ -3,7 +3,6 @@ import { expect } from "bun:test";
 import { parseAddress } from "../../src/net/address.ts";
 import { LeaseClient6 } from "../../src/services/dhcp/v6/lease/client.ts";
 import type { Action6, Lease6, Settings6 } from "../../src/services/dhcp/v6/lease/lease.ts";
-import { type Identity6, usuallyWanted } from "../../src/services/dhcp/v6/lease/request.ts";
 import {
   ADVERTISE,
   decode,
@@ -28,9 +27,7 @@ export const uint32 = (value: number) => new Uint8Array(new Uint32Array([value])
 export const duid = Uint8Array.fromHex("000400112233445566778899aabbccddeeff");
 export const iaid = Uint8Array.fromHex("01020304");
 export const server = Uint8Array.fromHex("00030001020000000001"), other = Uint8Array.fromHex("00030001020000000002");
-export const fullName = Uint8Array.fromHex("01026331");
 
-const identity: Identity6 = { duid, iaid, wanted: usuallyWanted, provided: new Map([[option.fullName, fullName]]) };
 const names = ["", "SOLICIT", "ADVERTISE", "REQUEST", "CONFIRM", "RENEW", "REBIND", "REPLY", "RELEASE", "DECLINE"];
 
 /** For answers to a SOLICIT that make a lease at once. */
@@ -98,13 +95,13 @@ export class Simulation6 extends SimulatedTime<Action6, Sent> {
 
   constructor(settings: Partial<Settings6> = {}, isAwaited = true) {
     super();
-    this.client = new LeaseClient6(identity, { ...this.usual, ...settings }, isAwaited);
+    this.client = new LeaseClient6({ duid, iaid }, { ...this.usual, ...settings }, isAwaited);
   }
 
   protected sentBy(action: Action6): Sent | undefined {
     if (action.do !== "multicast") return undefined;
     const message = decode(action.bytes)!;
-    return { at: this.now, kind: names[message.type] ?? "INFORMATION-REQUEST", message };
+    return { at: this.now, kind: names[message.type]!, message };
   }
 
   /** A server's answer to the last message. */

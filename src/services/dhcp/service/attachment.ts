@@ -256,7 +256,7 @@ export class Attachment implements LeaseAttachment {
     this.inJournal((journal) => journal.releaseLater(this.owner, false));
     const sender = { name: this.name, mac: this.location.mac, hostLink: this.options.hostLink };
     this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));
-    this.v6?.release(this.clock().boot, (to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
+    this.v6?.release((to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
     this.forget();
   }
 

@@ -106,7 +106,7 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
     } catch (error) {
       this.failed(error);
     }
-    const { state } = this.client, isOver = ["bound", "idle", "informed"].includes(state) || now >= this.listenUntil;
+    const { state } = this.client, isOver = ["bound", "idle"].includes(state) || now >= this.listenUntil;
     if (isOver && this.probing === undefined) this.close();
   }
 

@@ -9,7 +9,6 @@ import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
 import { exchangeBinding, removeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
 import { type Action6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
-import { usuallyWanted } from "../v6/lease/request.ts";
 import type { Message6 } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
 import type { V6Options } from "../lease-options.ts";
@@ -30,13 +29,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   constructor(attachment: LeaseAttachment, { duid, iaid }: V6Options) {
     super(attachment);
     const { probe } = attachment.options;
-    const identity = {
-      duid: Uint8Array.fromHex(duid),
-      iaid: Uint8Array.fromHex(iaid),
-      wanted: usuallyWanted,
-      provided: new Map<number, Uint8Array>(),
-    };
-    const settings = { probe: probe !== "none", allowsServer: () => true, random, newXid: random32 };
+    const identity = { duid: Uint8Array.fromHex(duid), iaid: Uint8Array.fromHex(iaid) };
+    const settings = { probe: probe !== "none", random, newXid: random32 };
     this.client = new LeaseClient6(identity, settings, attachment.isAwaited);
   }
 
@@ -152,10 +146,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   }
 
   /** Sends one message, and does not wait for the server's answer: the link goes with the container. */
-  release(now: number, throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
-    const actions = this.client.release(now), { linkLocal, client } = this;
-    // Right after another message the client would wait; there is no time for that.
-    if (actions.length === 0 && client.state === "releasing") actions.push(...client.tick(client.due));
+  release(throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
+    const actions = this.client.release(), { linkLocal } = this;
     this.unsent = undefined;
     for (const action of actions) {
       if (action.do !== "multicast") continue;

@@ -162,7 +162,7 @@ test("DHCPv4: who has the address sends from it, who has not sends from nobody",
 test("DHCPv6: of the messages of the exchange, ADVERTISE and REPLY are kept", () => {
   using link = new SimulatedLink();
   const sockets = new Sockets6(handle());
-  const question = solicit({ duid, iaid, wanted: [], provided: new Map() }, { xid: 0x010203, elapsed: 0 });
+  const question = solicit({ duid, iaid }, { xid: 0x010203, elapsed: 0 });
   const message = decode(question)!, other = { ...message, xid: 0x010204 };
   link.arrive6(said(REPLY, message));
   expect([link.ready().size, sockets.receive()]).toEqual([0, undefined]);
@@ -175,7 +175,7 @@ test("DHCPv6: of the messages of the exchange, ADVERTISE and REPLY are kept", ()
     expect(sockets.receive()).toBeUndefined();
   }
   link.arrive6(said(REPLY, message));
-  sockets.multicast(solicit({ duid, iaid, wanted: [], provided: new Map() }, { xid: 9, elapsed: 0 }));
+  sockets.multicast(solicit({ duid, iaid }, { xid: 9, elapsed: 0 }));
   expect(sockets.receive()!.message).toBeUndefined();
   for (let count = 0; count < 33; count++) link.arrive6(said(REPLY, { ...message, xid: 9 }));
   const read = Array.from({ length: 33 }, () => sockets.receive()?.message).filter((one) => one !== undefined);

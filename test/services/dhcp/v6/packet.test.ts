@@ -45,7 +45,7 @@ test("answers to a message begin with its number", () => {
   expect([ADVERTISE, REPLY, DECLINE, RECONFIGURE]).toEqual([2, 7, 9, 10]);
   expect(option).toEqual({
     ...{ clientId: 1, server: 2, ia: 3, iaAddress: 5, wanted: 6, preference: 7, elapsed: 8, status: 13 },
-    ...{ rapidCommit: 14, nameServers: 23, search: 24, refresh: 32, fullName: 39, timeServers: 56 },
+    ...{ rapidCommit: 14, nameServers: 23, search: 24, refresh: 32, timeServers: 56 },
     ...{ longestSolicitPause: 82, longestInformPause: 83 },
   });
 });

@@ -6,13 +6,11 @@ import {
   type Exchange6,
   type Held,
   type Identity6,
-  inform,
   rebind,
   release,
   renew,
   request,
   solicit,
-  usuallyWanted,
 } from "../../../../src/services/dhcp/v6/lease/request.ts";
 import {
   decode,
@@ -21,22 +19,20 @@ import {
   first,
   option,
 } from "../../../../src/services/dhcp/v6/message/message.ts";
-import { duid, fullName, iaid, ip6, server } from "../../../support/dhcp6-simulation.ts";
+import { duid, iaid, ip6, server } from "../../../support/dhcp6-simulation.ts";
 
-const userClass = Uint8Array.of(0, 1, 0x61), address = ip6("fd00:77::50");
-const who: Identity6 = { duid, iaid, wanted: usuallyWanted, provided: new Map([[39, fullName], [15, userClass]]) };
+const who: Identity6 = { duid, iaid }, address = ip6("fd00:77::50");
 const held: Held = { server, address }, exchange: Exchange6 = { xid: 0xabcdef, elapsed: 260 };
 
 test.each<[string, Uint8Array, type: number, options: number[], hasAddress: boolean]>([
-  ["SOLICIT", solicit(who, exchange), 1, [1, 3, 6, 8, 14, 15, 39], false],
-  ["SOLICIT with a hint", solicit(who, exchange, address), 1, [1, 3, 6, 8, 14, 15, 39], true],
-  ["REQUEST", request(who, exchange, held), 3, [1, 2, 3, 6, 8, 15, 39], true],
+  ["SOLICIT", solicit(who, exchange), 1, [1, 3, 6, 8, 14], false],
+  ["SOLICIT with a hint", solicit(who, exchange, address), 1, [1, 3, 6, 8, 14], true],
+  ["REQUEST", request(who, exchange, held), 3, [1, 2, 3, 6, 8], true],
   ["CONFIRM", confirm(who, exchange, address), 4, [1, 3, 8], true],
-  ["RENEW", renew(who, exchange, held), 5, [1, 2, 3, 6, 8, 15, 39], true],
-  ["REBIND", rebind(who, exchange, address), 6, [1, 3, 6, 8, 15, 39], true],
+  ["RENEW", renew(who, exchange, held), 5, [1, 2, 3, 6, 8], true],
+  ["REBIND", rebind(who, exchange, address), 6, [1, 3, 6, 8], true],
   ["RELEASE", release(who, exchange, held), 8, [1, 2, 3, 8], true],
   ["DECLINE", decline(who, exchange, held), 9, [1, 2, 3, 8], true],
-  ["INFORMATION-REQUEST", inform(who, exchange), 11, [1, 6, 8, 15], false],
 ])("%s", (_name, bytes, type, numbers, hasAddress) => {
   const message = decode(bytes)!, { options } = message;
   expect([message.type, message.xid]).toEqual([type, 0xabcdef]);
@@ -47,8 +43,6 @@ test.each<[string, Uint8Array, type: number, options: number[], hasAddress: bool
     [6, Uint8Array.fromHex("001700180020003800520053")],
     [8, Uint8Array.of(1, 4)],
     [14, new Uint8Array()],
-    [15, userClass],
-    [39, fullName],
   ];
   for (const [number, value] of expected) {
     if (numbers.includes(number)) expect(first(options, number)).toEqual(value);
@@ -63,9 +57,4 @@ test.each<[string, Uint8Array, type: number, options: number[], hasAddress: bool
 test("time that does not fit stays at its largest", () => {
   const { options } = decode(solicit(who, { xid: 1, elapsed: 70_000 }))!;
   expect(first(options, option.elapsed)).toEqual(Uint8Array.of(0xff, 0xff));
-});
-
-test("the numbers of wanted options take two bytes", () => {
-  const { options } = decode(inform({ ...who, wanted: [0x0102, 3] }, exchange))!;
-  expect(first(options, option.wanted)).toEqual(Uint8Array.of(1, 2, 0, 3));
 });

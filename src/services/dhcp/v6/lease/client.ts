@@ -1,7 +1,6 @@
 /**
- * The life of one IPv6 lease as RFC 8415 section 18.2 has it, from the first SOLICIT to its end, or that of information
- * without an address. Pure: its caller says what time it is and what arrived, and does what it answers. It holds no
- * socket and no timer.
+ * The life of one IPv6 lease as RFC 8415 section 18.2 has it, from the first SOLICIT to its end. Pure: its caller says
+ * what time it is and what arrived, and does what it answers. It holds no socket and no timer.
  *
  * Longer than 300 lines: the states of one machine.
  */
@@ -15,18 +14,17 @@ import {
   type Exchange6,
   type Held,
   type Identity6,
-  inform,
   rebind,
   release,
   renew,
   request,
   solicit,
 } from "./request.ts";
-import { type Asking, LONGEST_PAUSE_S, type LongestPauses, nextPause, timerOf, timers } from "./timers.ts";
+import { type Asking, LONGEST_PAUSE_S, nextPause, timerOf, timers } from "./timers.ts";
 
-export type State6 = Asking | "idle" | "probing" | "bound" | "informed";
+export type State6 = Asking | "idle" | "probing" | "bound";
 
-/** SOL_MAX_DELAY, CNF_MAX_DELAY and INF_MAX_DELAY, while nobody waits. */
+/** SOL_MAX_DELAY and CNF_MAX_DELAY, while nobody waits. */
 const LONGEST_DELAY_S = 1;
 /** CNF_MAX_RD. */
 const CONFIRMING_S = 10;
@@ -43,7 +41,6 @@ export class LeaseClient6 {
   lease: Lease6 | undefined;
   /** Why there is no lease yet, for a caller that waits. */
   obstacle = "no server has answered";
-  conflicts = 0;
 
   /** When the state wants something done. */
   private wake = Infinity;
@@ -54,11 +51,11 @@ export class LeaseClient6 {
   /** The pause after the last message; and after the last SOLICIT, which servers that refuse do not shorten. */
   private pause = 0;
   private solicitPause = 0;
-  private longest: LongestPauses = { soliciting: LONGEST_PAUSE_S, informing: LONGEST_PAUSE_S };
+  private longestPause = LONGEST_PAUSE_S;
   /** When ADVERTISEs are not compared any more, and the best so far. */
   private compareUntil = 0;
   private best: Offered6 | undefined;
-  /** Whom a REQUEST, DECLINE or RELEASE is for. */
+  /** Whom a REQUEST or DECLINE is for. */
   private partner: Held | undefined;
   /** The lease that is confirmed or probed, in these states. */
   private pending: Lease6 | undefined;
@@ -98,25 +95,14 @@ export class LeaseClient6 {
     return this.tick(now);
   }
 
-  /** Asks without an address, which comes from elsewhere (RFC 8415 section 18.2.6). Asks again when the answer is old. */
-  inform(now: number): Action6[] {
-    return this.begin("informing", now);
-  }
-
-  /** The driver goes on without anybody waiting. */
-  stopHurrying(): void {
-    this.isAwaited = false;
-  }
-
-  /** Tells the server, if there is one. The driver has taken the address away (RFC 8415 section 18.2.7). */
-  release(now: number): Action6[] {
-    if (this.state === "releasing") return [];
+  /** Returns the message that ends the lease on the server's side, if there is one (RFC 8415 section 18.2.7). */
+  release(): Action6[] {
     const held = this.held();
+    this.state = "idle";
+    this.wake = Infinity;
     this.lease = undefined;
-    if (held === undefined) return this.rest("idle", { do: "released" });
-    this.partner = held;
-    this.enter("releasing");
-    return this.transmit(now);
+    if (held === undefined) return [];
+    return [{ do: "multicast", bytes: release(this.who, { xid: this.newXid(), elapsed: 0 }, held) }];
   }
 
   tick(now: number): Action6[] {
@@ -132,7 +118,6 @@ export class LeaseClient6 {
   receive(message: Message6, now: number): Action6[] {
     if (!this.isForUs(message)) return [];
     const server = first(message.options, option.server) ?? new Uint8Array();
-    if (!this.settings.allowsServer(server)) return log(`server ${server.toHex()} is not allowed`);
     const asked = this.askedServer();
     if (asked !== undefined && !isSameBytes(server, asked)) return log(`server ${server.toHex()} was not asked`);
     const reply = this.read(message);
@@ -141,8 +126,7 @@ export class LeaseClient6 {
       return log(`message ignored: ${this.obstacle}`);
     }
     // Servers that give nothing count, too (RFC 8415 section 18.2.9).
-    this.longest.soliciting = reply.solMaxRt ?? this.longest.soliciting;
-    this.longest.informing = reply.infMaxRt ?? this.longest.informing;
+    this.longestPause = reply.solMaxRt ?? this.longestPause;
     if (this.state === "soliciting") return this.advertised(message, reply, now);
     return message.type === REPLY ? this.replied(reply, now) : [];
   }
@@ -153,7 +137,6 @@ export class LeaseClient6 {
     if (this.state !== "probing" || lease === undefined) return [];
     if (!isTaken) return this.use(lease, now);
     const held = heldBy(lease);
-    this.conflicts++;
     this.hint = undefined;
     this.partner = held;
     this.obstacle = `another host has ${formatAddress(held.address)}, which server ${held.server.toHex()} gave`;
@@ -177,15 +160,11 @@ export class LeaseClient6 {
         return rebind(who, exchange, lease!.offered.binding.address);
       case "declining":
         return decline(who, exchange, partner!);
-      case "releasing":
-        return release(who, exchange, partner!);
-      case "informing":
-        return inform(who, exchange);
     }
   }
 
   /** Enters a state that is not in answer to anything: while nobody waits, not together with others. */
-  private begin(state: "soliciting" | "confirming" | "informing", now: number): Action6[] {
+  private begin(state: "soliciting" | "confirming", now: number): Action6[] {
     this.enter(state);
     if (this.isAwaited) return this.transmit(now);
     this.wake = now + LONGEST_DELAY_S * this.settings.random();
@@ -194,16 +173,14 @@ export class LeaseClient6 {
 
   private enter(state: Asking): void {
     this.state = state;
-    this.xid = this.settings.newXid() & 0xffffff;
+    this.xid = this.newXid();
     this.tries = 0;
     this.pause = state === "soliciting" ? this.solicitPause : 0;
     this.best = undefined;
   }
 
-  private rest(state: State6, action: Action6): Action6[] {
-    this.state = state;
-    this.wake = Infinity;
-    return [action];
+  private newXid(): number {
+    return this.settings.newXid() & 0xffffff;
   }
 
   private transmit(now: number): Action6[] {
@@ -225,7 +202,7 @@ export class LeaseClient6 {
   }
 
   private pauseAfter(state: Asking, before: number): number {
-    const timer = timerOf(state, this.longest, this.isAwaited);
+    const timer = timerOf(state, this.longestPause, this.isAwaited);
     return nextPause(before, timer, this.settings.random(), state === "soliciting");
   }
 
@@ -246,25 +223,20 @@ export class LeaseClient6 {
         return this.best === undefined ? this.transmit(now) : this.take(this.best, now);
       case "confirming":
         return this.tries > 0 && now >= this.deadline() ? this.unconfirmed(now) : this.transmit(now);
-      case "informed":
-        return this.begin("informing", now);
       case "probing":
         return this.begin("soliciting", now);
       case "idle":
         return [];
       default:
-        return this.tries < timerOf(state, this.longest, this.isAwaited).tries
+        return this.tries < timerOf(state, this.longestPause, this.isAwaited).tries
           ? this.transmit(now)
-          : this.unanswered(state, now);
+          : this.unanswered(now);
     }
   }
 
-  private unanswered(state: Asking, now: number): Action6[] {
+  private unanswered(now: number): Action6[] {
     const server = this.partner!.server.toHex();
-    if (state === "releasing") {
-      return [...log(`server ${server} has not answered the release`), ...this.rest("idle", { do: "released" })];
-    }
-    if (state === "requesting") this.obstacle = `server ${server} offered, then was silent`;
+    if (this.state === "requesting") this.obstacle = `server ${server} offered, then was silent`;
     return this.solicitAgain(now);
   }
 
@@ -292,8 +264,7 @@ export class LeaseClient6 {
   /** The server whose answer counts; undefined when every server's does. */
   private askedServer(): Uint8Array | undefined {
     if (this.state === "renewing") return this.lease!.offered.server;
-    const isForOne = this.state === "requesting" || this.state === "declining" || this.state === "releasing";
-    return isForOne ? this.partner!.server : undefined;
+    return this.state === "requesting" || this.state === "declining" ? this.partner!.server : undefined;
   }
 
   private read(message: Message6): Reply | { unusable: string } {
@@ -335,10 +306,6 @@ export class LeaseClient6 {
         return this.renewed(reply, now);
       case "declining":
         return this.solicitAgain(now);
-      case "releasing":
-        return this.rest("idle", { do: "released" });
-      case "informing":
-        return this.informed(reply, now);
       default:
         return [];
     }
@@ -373,14 +340,6 @@ export class LeaseClient6 {
     return [...this.stopUsing(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
   }
 
-  private informed(reply: Reply, now: number): Action6[] {
-    if (reply.status.code !== status.success) return this.note(reply);
-    this.isAwaited = false;
-    const actions = this.rest("informed", { do: "informed", reply });
-    this.wake = now + reply.refresh;
-    return [...logAll(reply.ignored), ...actions];
-  }
-
   /** Says why this server is of no help. */
   private note({ server, status: { code, text }, ignored }: Reply): Action6[] {
     const reason = code === status.success ? "gives no address" : `answers ${statusName(code)}`;
@@ -404,9 +363,9 @@ export class LeaseClient6 {
     const isNew = current === undefined || !isSameBytes(address, current);
     if (!isNew || !this.settings.probe) return this.use(lease, now);
     this.pending = lease;
-    const actions = this.rest("probing", { do: "probe", address });
+    this.state = "probing";
     this.wake = now + PROBE_PATIENCE_S;
-    return actions;
+    return [{ do: "probe", address }];
   }
 
   private use(lease: Lease6, now: number): Action6[] {
@@ -414,7 +373,7 @@ export class LeaseClient6 {
     this.lease = lease;
     this.state = "bound";
     this.hint = undefined;
-    this.conflicts = this.solicitPause = 0;
+    this.solicitPause = 0;
     this.isAwaited = false;
     this.wake = Math.max(this.renewalTime(lease), now + SHORTEST_PAUSE_S);
     return [{ do: "use", lease, before }];

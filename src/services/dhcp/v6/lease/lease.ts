@@ -28,17 +28,11 @@ export type Action6 =
   /** The lease is ours, or has changed. */
   | { do: "use"; lease: Lease6; before: Lease6 | undefined }
   | { do: "stopUsing"; lease: Lease6; reason: string }
-  /** The server knows that the lease has ended, or there is nobody to tell. */
-  | { do: "released" }
-  /** The answer to a request without an address. */
-  | { do: "informed"; reply: Reply }
   | { do: "log"; text: string };
 
 export interface Settings6 {
   /** Whether an address is probed before it is used. */
   probe: boolean;
-  /** `server` is a DUID. */
-  allowsServer(server: Uint8Array): boolean;
   /** Returns a number from 0 to less than 1. */
   random(): number;
   /** 24 bits. */

@@ -5,7 +5,6 @@ import {
   encode,
   encodeIa,
   encodeIaAddress,
-  INFORMATION_REQUEST,
   option,
   type Options6,
   REBIND,
@@ -20,10 +19,6 @@ export interface Identity6 {
   duid: Uint8Array;
   /** 4 bytes. */
   iaid: Uint8Array;
-  /** Option 6. */
-  wanted: readonly number[];
-  /** The options that the configuration adds: the full name, classes. */
-  provided: ReadonlyMap<number, Uint8Array>;
 }
 
 /** One exchange: its messages have the number in common. */
@@ -40,7 +35,7 @@ export interface Held {
   server: Uint8Array;
 }
 
-export const usuallyWanted: readonly number[] = [
+const wanted = [
   option.nameServers,
   option.search,
   option.refresh,
@@ -48,16 +43,20 @@ export const usuallyWanted: readonly number[] = [
   option.longestSolicitPause,
   option.longestInformPause,
 ];
+const WANTED: Options6[number] = [
+  option.wanted,
+  Uint8Array.from(wanted.flatMap((number) => [number >> 8, number & 0xff])),
+];
 
 const NONE = new Uint8Array(), MOST_ELAPSED = 0xffff;
 
 /** `hint`: the address that the client would like to have again. */
 export function solicit(who: Identity6, exchange: Exchange6, hint?: Uint8Array): Uint8Array {
-  return message(SOLICIT, who, exchange, [[option.rapidCommit, NONE], ia(who, hint), ...optionsOf(who)]);
+  return message(SOLICIT, who, exchange, [[option.rapidCommit, NONE], ia(who, hint), WANTED]);
 }
 
 export function request(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
-  return message(REQUEST, who, exchange, [[option.server, server], ia(who, address), ...optionsOf(who)]);
+  return message(REQUEST, who, exchange, [[option.server, server], ia(who, address), WANTED]);
 }
 
 /** Is the address right for this link? Any server may answer. */
@@ -66,12 +65,12 @@ export function confirm(who: Identity6, exchange: Exchange6, address: Uint8Array
 }
 
 export function renew(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
-  return message(RENEW, who, exchange, [[option.server, server], ia(who, address), ...optionsOf(who)]);
+  return message(RENEW, who, exchange, [[option.server, server], ia(who, address), WANTED]);
 }
 
 /** The same as `renew`, but any server may answer. */
 export function rebind(who: Identity6, exchange: Exchange6, address: Uint8Array): Uint8Array {
-  return message(REBIND, who, exchange, [ia(who, address), ...optionsOf(who)]);
+  return message(REBIND, who, exchange, [ia(who, address), WANTED]);
 }
 
 export function release(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
@@ -82,23 +81,12 @@ export function decline(who: Identity6, exchange: Exchange6, { address, server }
   return message(DECLINE, who, exchange, [[option.server, server], ia(who, address)]);
 }
 
-/** No name is asked for: without an address there is nothing to register (RFC 4704 section 5). */
-export function inform(who: Identity6, exchange: Exchange6): Uint8Array {
-  const asked = optionsOf(who).filter(([number]) => number !== option.fullName);
-  return message(INFORMATION_REQUEST, who, exchange, asked);
-}
-
 /** The times are the server's to say (RFC 8415 section 18.2.1). */
 function ia({ iaid }: Identity6, address?: Uint8Array): Options6[number] {
   const options: Options6 = address === undefined
     ? []
     : [[option.iaAddress, encodeIaAddress({ address, preferred: 0, valid: 0, options: [] })]];
   return [option.ia, encodeIa({ iaid, renew: 0, rebind: 0, options })];
-}
-
-function optionsOf({ wanted, provided }: Identity6): Options6 {
-  const numbers = wanted.flatMap((number) => [number >> 8, number & 0xff]);
-  return [[option.wanted, Uint8Array.from(numbers)], ...provided];
 }
 
 function message(type: number, { duid }: Identity6, { xid, elapsed }: Exchange6, options: Options6): Uint8Array {

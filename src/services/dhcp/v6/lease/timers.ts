@@ -8,7 +8,7 @@ export interface Timer {
   tries: number;
 }
 
-/** SOL_MAX_RT and INF_MAX_RT, until a server says others. */
+/** SOL_MAX_RT, until a server says another. */
 export const LONGEST_PAUSE_S = 3600;
 
 export const timers = {
@@ -18,26 +18,17 @@ export const timers = {
   renewing: { first: 10, longest: 600, tries: Infinity },
   rebinding: { first: 10, longest: 600, tries: Infinity },
   declining: { first: 1, longest: Infinity, tries: 4 },
-  // The pauses do not grow, as the link is about to go.
-  releasing: { first: 1, longest: 1, tries: 4 },
-  informing: { first: 1, longest: LONGEST_PAUSE_S, tries: Infinity },
 } as const satisfies Record<string, Timer>;
 
 export type Asking = keyof typeof timers;
-
-/** The limits of what servers may say. */
-export interface LongestPauses {
-  soliciting: number;
-  informing: number;
-}
 
 /** Somebody waits for ADD: shorter than RFC 8415 section 7.6 has it. */
 const LONGEST_AWAITED_PAUSE_S = 16, AWAITED_REQUEST_TRIES = 4;
 const SPREAD = 0.1;
 
-export function timerOf(state: Asking, { soliciting, informing }: LongestPauses, isAwaited: boolean): Timer {
-  const timer: Timer = timers[state];
-  const longest = state === "soliciting" ? soliciting : state === "informing" ? informing : timer.longest;
+/** `longestPause`: SOL_MAX_RT, as servers say it. */
+export function timerOf(state: Asking, longestPause: number, isAwaited: boolean): Timer {
+  const timer: Timer = timers[state], longest = state === "soliciting" ? longestPause : timer.longest;
   if (!isAwaited) return { ...timer, longest };
   const tries = state === "requesting" ? AWAITED_REQUEST_TRIES : timer.tries;
   return { ...timer, longest: Math.min(longest, LONGEST_AWAITED_PAUSE_S), tries };

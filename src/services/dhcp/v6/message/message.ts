@@ -27,7 +27,6 @@ export const option = {
   nameServers: 23,
   search: 24,
   refresh: 32,
-  fullName: 39,
   timeServers: 56,
   longestSolicitPause: 82,
   longestInformPause: 83,
