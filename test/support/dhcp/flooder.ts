@@ -8,7 +8,7 @@ import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
 import { PacketSocket } from "../../../src/ffi/socket/packet.ts";
 import { encodeReply, OFFER, option } from "../../../src/services/dhcp/v4/message/message.ts";
 import { wrap } from "../../../src/services/dhcp/v4/message/packet.ts";
-import { checksum } from "../../../src/services/dhcp/v6/message/packet.ts";
+import { checksum6 } from "../../../src/services/dhcp/v6/message/packet.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import type { FloodKind } from "./flood.ts";
@@ -68,7 +68,7 @@ function v6(
   packet.set(source, 8);
   packet.set(destination, 24);
   packet.set(body, IPV6_HEADER);
-  view.setUint16(IPV6_HEADER + sumAt, checksum(packet, protocol) || 0xffff);
+  view.setUint16(IPV6_HEADER + sumAt, checksum6(packet, protocol) || 0xffff);
   return packet;
 }
 

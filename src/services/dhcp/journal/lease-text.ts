@@ -91,7 +91,7 @@ export function requireTimes(within: object, keys: readonly string[]): void {
   if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
 }
 
-function finite(seconds: number): number | null {
+export function finite(seconds: number): number | null {
   return seconds === Infinity ? null : seconds;
 }
 

@@ -2,7 +2,7 @@
 import { isObject } from "../../../cni/json.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import type { Offered6 } from "../v6/lease/lease.ts";
-import { must, requireTexts, requireTimes } from "./lease-text.ts";
+import { finite, must, requireTexts, requireTimes } from "./lease-text.ts";
 
 /** Times in seconds; null is for ever. */
 export interface LeaseText6 {
@@ -64,8 +64,4 @@ export function requireLease6(value: unknown): asserts value is LeaseText6 {
   requireTimes(value, ["preferred", "valid", "renew", "rebind"]);
   for (const key of ["nameServers", "search", "timeServers"]) requireTexts(value[key], key);
   leaseOf6(value as unknown as LeaseText6);
-}
-
-function finite(seconds: number): number | null {
-  return seconds === Infinity ? null : seconds;
 }

@@ -22,18 +22,9 @@ function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
   ];
 }
 
-export class ArpProbing extends Probing {
-  private readonly mac: Uint8Array;
-
-  constructor(handle: NetnsHandle, private readonly address: Uint8Array, probe: Probe, now: number) {
-    const mac = parseMac(handle.link.mac)!;
-    super(openSocket(handle, ofRivals(mac, address)), probe, now);
-    this.mac = mac;
-  }
-
-  protected ask(): void {
-    this.socket.send(ALL_CARDS, request(this.mac, NOBODY, this.address));
-  }
+export function arpProbing(handle: NetnsHandle, address: Uint8Array, probe: Probe, now: number): Probing {
+  const mac = parseMac(handle.link.mac)!, question = { to: ALL_CARDS, bytes: request(mac, NOBODY, address) };
+  return new Probing(openSocket(handle, ofRivals(mac, address)), question, probe, now);
 }
 
 /** RFC 5227 section 2.3: who has remembered another card for the address forgets it. */

@@ -2,7 +2,7 @@
 import { PacketSocket } from "../../../ffi/socket/packet.ts";
 import { type FilterRule, has, LINK_HEADER } from "../../../ffi/socket/filter.ts";
 import { parseMac } from "../../../net/mac.ts";
-import { checksum } from "../v6/message/packet.ts";
+import { checksum6 } from "../v6/message/packet.ts";
 import type { Probe } from "../lease-options.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 import { Probing } from "./probing.ts";
@@ -24,15 +24,11 @@ function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
   ];
 }
 
-export class NeighbourProbing extends Probing {
-  constructor(handle: NetnsHandle, private readonly address: Uint8Array, probe: Probe, now: number) {
-    const { index, mac } = handle.link, received = ofRivals(parseMac(mac)!, address);
-    super(handle.inside(() => PacketSocket.open(index, ETH_P_IPV6, received)), probe, now);
-  }
-
-  protected ask(): void {
-    this.socket.send(Uint8Array.of(...SOLICITED_MAC, ...this.address.subarray(13)), solicitation(this.address));
-  }
+export function neighbourProbing(handle: NetnsHandle, address: Uint8Array, probe: Probe, now: number): Probing {
+  const { index, mac } = handle.link, received = ofRivals(parseMac(mac)!, address);
+  const to = Uint8Array.of(...SOLICITED_MAC, ...address.subarray(13));
+  const socket = handle.inside(() => PacketSocket.open(index, ETH_P_IPV6, received));
+  return new Probing(socket, { to, bytes: solicitation(address) }, probe, now);
 }
 
 function solicitation(target: Uint8Array): Uint8Array {
@@ -46,6 +42,6 @@ function solicitation(target: Uint8Array): Uint8Array {
   packet.set(target.subarray(13), 37);
   packet[TYPE_AT] = SOLICITATION;
   packet.set(target, TARGET_AT);
-  view.setUint16(TYPE_AT + 2, checksum(packet, ICMP6));
+  view.setUint16(TYPE_AT + 2, checksum6(packet, ICMP6));
   return packet;
 }

@@ -9,19 +9,22 @@ const thoroughness: Record<Probe, { count: number; pause: number }> = {
   full: { count: 3, pause: 1.5 },
 };
 
-export abstract class Probing {
+export class Probing {
   private left: number;
   private readonly pause: number;
   /** When `look` is to be called, whether or not something has arrived. */
   due: number;
 
   /** `socket`: it receives nothing but what says that another host has the address, or is about to take it. */
-  constructor(protected readonly socket: PacketSocket, probe: Probe, now: number) {
+  constructor(
+    private readonly socket: PacketSocket,
+    private readonly question: { to: Uint8Array; bytes: Uint8Array },
+    probe: Probe,
+    now: number,
+  ) {
     ({ count: this.left, pause: this.pause } = thoroughness[probe]);
     this.due = now;
   }
-
-  protected abstract ask(): void;
 
   get fd(): number {
     return this.socket.fd;
@@ -32,7 +35,7 @@ export abstract class Probing {
     if (this.socket.receive() !== undefined) return "taken";
     if (now < this.due) return undefined;
     if (this.left-- <= 0) return "free";
-    this.ask();
+    this.socket.send(this.question.to, this.question.bytes);
     this.due = now + this.pause;
     return undefined;
   }

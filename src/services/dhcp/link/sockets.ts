@@ -86,7 +86,7 @@ export class Sockets {
     const packet = this.packets.receive();
     if (packet === undefined || this.replies === undefined) return undefined;
     const { from } = packet;
-    const bytes = this.replies.admits(from) ? unwrap(packet.bytes, packet.isSummed)?.message : undefined;
+    const bytes = this.replies.admits(from) ? unwrap(packet.bytes, packet.isSummed) : undefined;
     return { from, message: bytes && this.isReply(bytes) ? decodeReply(bytes) : undefined };
   }
 

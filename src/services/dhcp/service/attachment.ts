@@ -5,7 +5,7 @@ import { setLink } from "../../../ffi/netlink/route/link.ts";
 import type { Journal } from "../journal/journal.ts";
 import { leaseTextOf } from "../journal/lease-text.ts";
 import { leaseTextOf6 } from "../journal/lease-text6.ts";
-import type { Clock, LeaseRecord } from "../journal/record.ts";
+import type { LeaseRecord } from "../journal/record.ts";
 import { type LinkLocation, NetnsHandle, SharedHandle } from "../link/netns-handle.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
 import { type AcquireRequest, type Answer, failure, ownerName, PROTOCOL_VERSION } from "../service-protocol.ts";
@@ -38,7 +38,7 @@ export class Attachment implements LeaseAttachment {
     readonly owner: Owner,
     readonly options: LeaseOptions,
     readonly location: LinkLocation & { mac: string },
-    private readonly context: ServiceContext,
+    readonly context: ServiceContext,
     public isAwaited: boolean,
     handle?: NetnsHandle,
   ) {
@@ -71,18 +71,6 @@ export class Attachment implements LeaseAttachment {
 
   get cookie(): string | undefined {
     return this.location.cookie;
-  }
-
-  get pauses(): readonly number[] | undefined {
-    return this.context.pauses;
-  }
-
-  get broadcasts(): boolean {
-    return this.context.broadcasts;
-  }
-
-  clock(): Clock {
-    return this.context.clock();
   }
 
   /** When `wake` is to be called, whether or not something has arrived. */
@@ -208,7 +196,7 @@ export class Attachment implements LeaseAttachment {
     this.context.obtained(this);
     if (!this.isAwaited) return;
     if (this.missing.length === 0) this.answerAll();
-    else if (this.hasRequired) this.graceUntil = this.clock().boot + GRACE_S;
+    else if (this.hasRequired) this.graceUntil = this.context.clock().boot + GRACE_S;
   }
 
   private answerAll(): void {
@@ -228,7 +216,7 @@ export class Attachment implements LeaseAttachment {
 
   private watchAddresses(): void {
     try {
-      this.addressWatch = new AddressWatch(this.openNetns(), this.clock().boot);
+      this.addressWatch = new AddressWatch(this.openNetns(), this.context.clock().boot);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
     }

@@ -6,12 +6,12 @@ import { errorText } from "../../../cni/error.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
 import { NetlinkError } from "../../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../../ffi/random.ts";
-import type { Clock } from "../journal/record.ts";
 import { LinkGone, type NetnsHandle } from "../link/netns-handle.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Arrival } from "../link/replies.ts";
 import type { LeaseOptions } from "../lease-options.ts";
 import { say, sayRarely } from "./log.ts";
+import type { ServiceContext } from "./service-context.ts";
 
 /** A server answers within this time. Then the sockets are closed, unless a request is pending. */
 const LISTEN_S = 4;
@@ -34,9 +34,7 @@ export interface LeaseAttachment {
   record(durable: boolean): boolean;
   /** The lease can be used. */
   obtained(): void;
-  readonly pauses: readonly number[] | undefined;
-  readonly broadcasts: boolean;
-  clock(): Clock;
+  readonly context: Pick<ServiceContext, "pauses" | "broadcasts" | "clock">;
 }
 
 interface LeaseMachine<Action> {

@@ -4,7 +4,7 @@ import { formatAddress } from "../../../net/address.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
 import { leaseTextOf, offeredOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
-import { ArpProbing } from "../link/arp.ts";
+import { arpProbing } from "../link/arp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
 import { exchangeLease, lowerMtu, removeLeaseFromLink, setLifetime } from "../link/use.ts";
@@ -33,14 +33,14 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
       clientId: options.clientId === undefined ? undefined : Uint8Array.fromHex(options.clientId),
       wanted: options.wanted,
       provided: new Map(options.provided.map(([number, hex]) => [number, Uint8Array.fromHex(hex)])),
-      broadcast: options.broadcast || attachment.broadcasts,
+      broadcast: options.broadcast || attachment.context.broadcasts,
     };
     const settings = {
       probe: options.probe !== "none",
       allowsServer: (server: Uint8Array) => isAllowed(formatAddress(server), options),
       random,
       newXid: random32,
-      pauses: attachment.pauses,
+      pauses: attachment.context.pauses,
     };
     this.client = new LeaseClient(identity, settings, attachment.isAwaited);
   }
@@ -59,7 +59,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     this.serverMac = parseMac(record.serverMac);
     this.origin = record.origin;
     this.isPlaced = true;
-    const since = beginningOf(record, isSameBoot, { ...this.attachment.clock(), boot: now });
+    const since = beginningOf(record, isSameBoot, { ...this.attachment.context.clock(), boot: now });
     this.client.resume(now, { offered: offeredOf(record.lease), since }, spread);
   }
 
@@ -68,7 +68,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     if (lease !== undefined) {
       return {
         lease: leaseTextOf(lease.offered),
-        ...stampsOf(lease.since, this.attachment.clock()),
+        ...stampsOf(lease.since, this.attachment.context.clock()),
         serverMac,
         origin,
       };
@@ -83,7 +83,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     const { lease } = this.client, sockets = new Sockets(handle, lease?.offered.address.bytes);
     if (lease === undefined || sockets.hasOwnEnd || !this.isPlaced) return sockets;
     // The server's answer comes to the address, which somebody in the container has removed.
-    const { offered } = lease, seconds = this.lifetimeOf(lease, this.attachment.clock().boot);
+    const { offered } = lease, seconds = this.lifetimeOf(lease, this.attachment.context.clock().boot);
     this.applied(() => exchangeLease(handle, { before: offered, after: offered, seconds }, this.attachment.options));
     sockets.close();
     return new Sockets(handle, offered.address.bytes);
@@ -108,7 +108,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
           else sockets.unicast(action.bytes, action.to, this.serverMac!);
         });
       case "probe":
-        return this.probe((handle) => new ArpProbing(handle, action.address, this.attachment.options.probe, now));
+        return this.probe((handle) => arpProbing(handle, action.address, this.attachment.options.probe, now));
       case "use":
         return this.use(action.lease, action.before, now);
       case "stopUsing":

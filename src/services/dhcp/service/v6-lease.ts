@@ -3,7 +3,7 @@ import { EADDRNOTAVAIL, isErrno } from "../../../ffi/errno.ts";
 import { formatAddress } from "../../../net/address.ts";
 import { leaseOf6, leaseTextOf6 } from "../journal/lease-text6.ts";
 import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../journal/record.ts";
-import { NeighbourProbing } from "../link/ndp.ts";
+import { neighbourProbing } from "../link/ndp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
 import { exchangeBinding, removeBinding, setLifetimes } from "../link/use6.ts";
@@ -52,7 +52,7 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     const { linkLocal } = record;
     this.linkLocal = linkLocal === "" ? undefined : Uint8Array.fromHex(linkLocal);
     this.run(
-      this.client.resume(now, leaseOfRecord6(record, isSameBoot, { ...this.attachment.clock(), boot: now })),
+      this.client.resume(now, leaseOfRecord6(record, isSameBoot, { ...this.attachment.context.clock(), boot: now })),
       now,
     );
   }
@@ -60,7 +60,11 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   toRecord(): V6Record | undefined {
     const { lease } = this.client, linkLocal = this.linkLocal?.toHex() ?? "";
     if (lease !== undefined) {
-      return { lease: leaseTextOf6(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), linkLocal };
+      return {
+        lease: leaseTextOf6(lease.offered),
+        ...stampsOf(lease.since, this.attachment.context.clock()),
+        linkLocal,
+      };
     }
     // The lease has ended: the next service asks for another one.
     const { ended } = this;
@@ -92,9 +96,7 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
       case "multicast":
         return this.multicast(action.bytes, now);
       case "probe":
-        return this.probe((handle) =>
-          new NeighbourProbing(handle, action.address, this.attachment.options.probe, now)
-        );
+        return this.probe((handle) => neighbourProbing(handle, action.address, this.attachment.options.probe, now));
       case "use":
         return this.use(action.lease, action.before, now);
       case "stopUsing":

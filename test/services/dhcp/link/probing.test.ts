@@ -1,7 +1,7 @@
 /** Whether another host has an address: the bytes of the questions, and what counts as an answer. */
 import { expect, test } from "bun:test";
-import { announce, ArpProbing } from "../../../../src/services/dhcp/link/arp.ts";
-import { NeighbourProbing } from "../../../../src/services/dhcp/link/ndp.ts";
+import { announce, arpProbing } from "../../../../src/services/dhcp/link/arp.ts";
+import { neighbourProbing } from "../../../../src/services/dhcp/link/ndp.ts";
 import { NetnsHandle } from "../../../../src/services/dhcp/link/netns-handle.ts";
 import { parseMac } from "../../../../src/net/mac.ts";
 import { MAC, SimulatedLink } from "../../../support/dhcp/simulated-link.ts";
@@ -19,7 +19,7 @@ function arp(operation: number, mac: string, sender: string, target: string): Ui
 
 test("a question has no sender, so that nobody learns one; an announcement has the address as both", () => {
   using link = new SimulatedLink();
-  const probing = new ArpProbing(handle(), address, "fast", 5);
+  const probing = arpProbing(handle(), address, "fast", 5);
   expect(probing.look(5)).toBeUndefined();
   probing.close();
   announce(handle(), address);
@@ -43,7 +43,7 @@ test.each([
   ["a cut message", arp(2, rival, "192.168.77.50", "192.168.77.1").subarray(0, 17), rival, false],
 ])("IPv4, %s", (_what, bytes, from, isTaken) => {
   using link = new SimulatedLink();
-  const probing = new ArpProbing(handle(), address, "fast", 0);
+  const probing = arpProbing(handle(), address, "fast", 0);
   link.arrive(ETH_P_ARP, bytes, from);
   expect(probing.look(0)).toBe(isTaken ? "taken" : undefined);
 });
@@ -61,7 +61,7 @@ function ndp(type: number, source: string, target: Uint8Array, protocol = 58): U
 
 test("duplicate address detection asks the group of the address, from nobody, with a sum", () => {
   using link = new SimulatedLink();
-  const probing = new NeighbourProbing(handle(), address6, "fast", 0);
+  const probing = neighbourProbing(handle(), address6, "fast", 0);
   expect(probing.look(0)).toBeUndefined();
   const [{ to, bytes }] = link.packets as [typeof link.packets[number]];
   expect(to.toHex()).toBe("3333ff000050");
@@ -86,20 +86,20 @@ test.each([
   ["another protocol", ndp(136, "fe80::1", address6, 17), rival, false],
 ])("IPv6, %s", (_what, bytes, from, isTaken) => {
   using link = new SimulatedLink();
-  const probing = new NeighbourProbing(handle(), address6, "fast", 0);
+  const probing = neighbourProbing(handle(), address6, "fast", 0);
   link.arrive(ETH_P_IPV6, bytes, from);
   expect(probing.look(0)).toBe(isTaken ? "taken" : undefined);
 });
 
 test("an address that is not probed is free, and nobody is asked", () => {
   using link = new SimulatedLink();
-  const probing = new ArpProbing(handle(), address, "none", 0);
+  const probing = arpProbing(handle(), address, "none", 0);
   expect([probing.look(0), link.news()]).toEqual(["free", []]);
 });
 
 test("an address is free when its last question has had its time, and taken whenever somebody says so", () => {
   using link = new SimulatedLink();
-  const probing = new ArpProbing(handle(), address, "full", 10), ask = "who has 192.168.77.50";
+  const probing = arpProbing(handle(), address, "full", 10), ask = "who has 192.168.77.50";
   expect([probing.due, probing.look(9.9), link.news()]).toEqual([10, undefined, []]);
   for (const at of [10, 11.5, 13]) {
     expect([probing.look(at), link.news(), probing.due]).toEqual([undefined, [ask], at + 1.5]);

@@ -21,7 +21,7 @@ test("the headers are those of a packet that a kernel has made", () => {
 
 test.each([0, 1, 2, 300, 1472])("a message of %i bytes comes out as it went in", (length) => {
   const message = new Uint8Array(length).map((_, index) => index * 7);
-  expect(unwrap(answered(message), true)).toEqual({ source: Uint8Array.of(192, 168, 77, 1), message });
+  expect(unwrap(answered(message), true)).toEqual(message);
 });
 
 test("what is malformed or not for a client is no message", () => {
@@ -51,7 +51,7 @@ test("a sum that a card was to write is not looked at, and 0 means no sum", () =
 test("what follows the packet in its frame is not of it", () => {
   const packet = answered(Uint8Array.of(1, 2, 3)), padded = new Uint8Array(60);
   padded.set(packet);
-  expect(unwrap(padded, true)!.message).toEqual(Uint8Array.of(1, 2, 3));
+  expect(unwrap(padded, true)).toEqual(Uint8Array.of(1, 2, 3));
 });
 
 /** A packet with one byte changed, and the sum of its header right. */
@@ -89,5 +89,5 @@ test.each([
 test("the sum of UDP is over both addresses", () => {
   const sound = answered(Uint8Array.of(1, 2, 3));
   for (let at = 12; at < 20; at++) expect(unwrap(summed(sound, at, sound[at]! ^ 1), true)).toBeUndefined();
-  expect(unwrap(summed(sound, 12, 193), false)!.source).toEqual(Uint8Array.of(193, 168, 77, 1));
+  expect(unwrap(summed(sound, 12, 193), false)).toBeDefined();
 });

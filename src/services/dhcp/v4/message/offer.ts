@@ -5,6 +5,7 @@
 import { compareAddresses, contains, lastOf, networkOf, type Prefix } from "../../../../net/address.ts";
 import { type Message, option, type Options } from "./message.ts";
 import { isDomainName, readSearchList } from "../../names.ts";
+import { type OptionReader, optionReader, readAddressList } from "../../option-reader.ts";
 import { type GivenRoute, readClasslessRoutes, readStaticRoutes } from "./routes.ts";
 
 export interface Offered {
@@ -43,32 +44,32 @@ const SHORTEST_PREFIX = 8;
 
 /** Throws UnusableOffer when an address may not be used as the message says. */
 export function readOffer({ yourAddress, options }: Pick<Message, "yourAddress" | "options">): Offered {
-  const ignored: string[] = [];
+  const ignored: string[] = [], read = optionReader((number) => options.get(number), ignored);
   const server = readServer(options), address = readAddress(yourAddress!, options);
-  const allRouters = addresses(options, option.routers, MOST_ROUTERS, ignored);
+  const allRouters = addresses(read, option.routers, MOST_ROUTERS);
   for (const other of [server, ...allRouters]) {
     if (compareAddresses(other, address.bytes) === 0) {
       throw new UnusableOffer("the address is the server's or a router's");
     }
   }
-  const classless = readWith(options, option.classlessRoutes, readClasslessRoutes, ignored);
-  const allRoutes = classless ?? readWith(options, option.staticRoutes, readStaticRoutes, ignored);
+  const classless = read(option.classlessRoutes, readClasslessRoutes);
+  const allRoutes = classless ?? read(option.staticRoutes, readStaticRoutes);
   const isOnLink = reachableFrom(address, allRoutes ?? [], ignored);
   const routes = allRoutes?.filter(({ gateway }) => gateway === undefined || isOnLink(gateway));
   const routers = allRouters.filter(isOnLink);
-  const domains = readDomains(options, ignored);
+  const domains = readDomains(read);
   return {
     address,
     server,
     routers,
     routes,
     isClassless: classless !== undefined,
-    nameServers: addresses(options, option.nameServers, MOST_SERVERS, ignored).filter(isHost),
+    nameServers: addresses(read, option.nameServers, MOST_SERVERS).filter(isHost),
     domain: domains[0],
-    search: readWith(options, option.searchList, readSearchList, ignored) ?? (domains.length > 1 ? domains : []),
-    timeServers: addresses(options, option.timeServers, MOST_SERVERS, ignored).filter(isHost),
-    mtu: readWith(options, option.mtu, readMtu, ignored),
-    broadcast: readWith(options, option.broadcastAddress, (bytes) => readBroadcast(bytes, address), ignored),
+    search: read(option.searchList, readSearchList) ?? (domains.length > 1 ? domains : []),
+    timeServers: addresses(read, option.timeServers, MOST_SERVERS).filter(isHost),
+    mtu: read(option.mtu, readMtu),
+    broadcast: read(option.broadcastAddress, (bytes) => readBroadcast(bytes, address)),
     times: readTimes(options),
     ignored,
   };
@@ -146,34 +147,14 @@ function readBroadcast(bytes: Uint8Array, address: Prefix): Uint8Array | undefin
 }
 
 /** Some servers write several names into the one. */
-function readDomains(options: Options, ignored: string[]): string[] {
-  const read = (bytes: Uint8Array) => {
+function readDomains(read: OptionReader): string[] {
+  const domains = read(option.domainName, (bytes) => {
     const names = String.fromCharCode(...bytes).replace(/\0+$/, "").split(" ").filter((name) => name !== "");
     return names.length > 0 && names.every(isDomainName) ? names : undefined;
-  };
-  return readWith(options, option.domainName, read, ignored) ?? [];
+  });
+  return domains ?? [];
 }
 
-function addresses(options: Options, number: number, most: number, ignored: string[]): Uint8Array[] {
-  const read = (bytes: Uint8Array) => {
-    if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
-    return Array.from(
-      { length: Math.min(most, bytes.length / 4) },
-      (_, index) => bytes.slice(index * 4, index * 4 + 4),
-    );
-  };
-  return readWith(options, number, read, ignored) ?? [];
-}
-
-function readWith<Value>(
-  options: Options,
-  number: number,
-  read: (bytes: Uint8Array) => Value | undefined,
-  ignored: string[],
-): Value | undefined {
-  const bytes = options.get(number);
-  if (bytes === undefined) return undefined;
-  const value = read(bytes);
-  if (value === undefined) ignored.push(`option ${number} is malformed: ${bytes.subarray(0, 64).toHex()}`);
-  return value;
+function addresses(read: OptionReader, number: number, most: number): Uint8Array[] {
+  return read(number, (bytes) => readAddressList(bytes, 4))?.slice(0, most) ?? [];
 }

@@ -26,16 +26,11 @@ export function wrap(source: Uint8Array, destination: Uint8Array, message: Uint8
   return packet;
 }
 
-export interface Wrapped {
-  source: Uint8Array;
-  message: Uint8Array;
-}
-
 /**
- * What came from a server to a client, or undefined. `isSummed`: the sender's kernel has summed it up; over a veth pair it
+ * The message that came from a server to a client, or undefined. `isSummed`: the sender's kernel has summed it up; over a veth pair it
  * leaves that to a card that is not there.
  */
-export function unwrap(packet: Uint8Array, isSummed: boolean): Wrapped | undefined {
+export function unwrap(packet: Uint8Array, isSummed: boolean): Uint8Array | undefined {
   if (packet.length < IP_BYTES + UDP_BYTES || packet[0]! >> 4 !== IPV4 || packet[9] !== UDP) return undefined;
   const view = new DataView(packet.buffer, packet.byteOffset, packet.length);
   const udpAt = (packet[0]! & 0x0f) * 4, end = view.getUint16(2);
@@ -46,7 +41,7 @@ export function unwrap(packet: Uint8Array, isSummed: boolean): Wrapped | undefin
   if (view.getUint16(udpAt) !== SERVER_PORT || view.getUint16(udpAt + 2) !== CLIENT_PORT) return undefined;
   const whole = packet.subarray(0, udpAt + length);
   if (isSummed && view.getUint16(udpAt + 6) !== 0 && udpChecksum(whole, udpAt) !== 0) return undefined;
-  return { source: packet.slice(12, 16), message: whole.slice(udpAt + UDP_BYTES) };
+  return whole.slice(udpAt + UDP_BYTES);
 }
 
 /** Over the addresses, the protocol and the length, too. */
@@ -55,7 +50,7 @@ function udpChecksum(packet: Uint8Array, udpAt: number): number {
 }
 
 /** RFC 1071: 0 over what contains its own sum. */
-function checksum(bytes: Uint8Array, begin = 0): number {
+export function checksum(bytes: Uint8Array, begin = 0): number {
   let sum = begin + sumOf(bytes);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
   return ~sum & 0xffff;

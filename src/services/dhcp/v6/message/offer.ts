@@ -4,6 +4,7 @@
  */
 import { compareAddresses, formatAddress } from "../../../../net/address.ts";
 import { isDomainName, printableBytes } from "../../names.ts";
+import { type OptionReader, optionReader, readAddressList } from "../../option-reader.ts";
 import {
   all,
   decodeIa,
@@ -73,7 +74,7 @@ const TIME_SERVER = 1;
  * `current`: the address that the client has, which goes before others.
  */
 export function readReply({ options }: Pick<Message6, "options">, iaid: Uint8Array, current?: Uint8Array): Reply {
-  const ignored: string[] = [];
+  const ignored: string[] = [], read = optionReader((number) => first(options, number), ignored);
   const server = first(options, option.server);
   if (server === undefined || !isDuid(server)) {
     throw new UnusableReply("the message does not say whose it is (option 2)");
@@ -83,20 +84,16 @@ export function readReply({ options }: Pick<Message6, "options">, iaid: Uint8Arr
   const addresses = found.code === status.success && ia !== undefined ? readAddresses(ia, ignored) : undefined;
   return {
     server,
-    preference: readWith(options, option.preference, (bytes) => bytes.length === 1 ? bytes[0] : undefined, ignored) ??
-      0,
+    preference: read(option.preference, (bytes) => bytes.length === 1 ? bytes[0] : undefined) ?? 0,
     status: found,
     binding: ia && addresses && bind(ia, addresses.usable, current),
     withdrawn: addresses?.withdrawn ?? [],
-    nameServers: readServers(options, ignored),
-    search: readWith(options, option.search, readNames, ignored) ?? [],
-    timeServers: readWith(options, option.timeServers, readTimeServers, ignored) ?? [],
-    refresh: Math.max(
-      readWith(options, option.refresh, readSeconds, ignored) ?? DEFAULT_REFRESH_S,
-      SHORTEST_REFRESH_S,
-    ),
-    solMaxRt: readWith(options, option.longestSolicitPause, readMaxRt, ignored),
-    infMaxRt: readWith(options, option.longestInformPause, readMaxRt, ignored),
+    nameServers: readServers(read, ignored),
+    search: read(option.search, readNames) ?? [],
+    timeServers: read(option.timeServers, readTimeServers) ?? [],
+    refresh: Math.max(read(option.refresh, readSeconds) ?? DEFAULT_REFRESH_S, SHORTEST_REFRESH_S),
+    solMaxRt: read(option.longestSolicitPause, readMaxRt),
+    infMaxRt: read(option.longestInformPause, readMaxRt),
     ignored,
   };
 }
@@ -172,19 +169,14 @@ function renewalTimes({ renew, rebind }: Ia, lifetime: number, valid: number): {
 }
 
 /** A link-local one needs a zone, which results cannot say. */
-function readServers(options: Options6, ignored: string[]): Uint8Array[] {
-  const servers = readWith(options, option.nameServers, readAddressList, ignored) ?? [];
+function readServers(read: OptionReader, ignored: string[]): Uint8Array[] {
+  const servers = read(option.nameServers, (bytes) => readAddressList(bytes, 16)) ?? [];
   for (const server of servers) {
     if (!isGlobal(server)) {
       ignored.push(`option ${option.nameServers} has ${formatAddress(server)}, no server's address`);
     }
   }
   return servers.filter(isGlobal).slice(0, MOST_SERVERS);
-}
-
-function readAddressList(bytes: Uint8Array): Uint8Array[] | undefined {
-  if (bytes.length === 0 || bytes.length % 16 !== 0) return undefined;
-  return Array.from({ length: bytes.length / 16 }, (_, index) => bytes.slice(index * 16, index * 16 + 16));
 }
 
 /** Names and multicast addresses of servers are left out: nothing here uses them. */
@@ -219,17 +211,4 @@ function readSeconds(bytes: Uint8Array): number | undefined {
 function readMaxRt(bytes: Uint8Array): number | undefined {
   const seconds = readSeconds(bytes) ?? 0;
   return seconds >= LEAST_MAX_RT_S && seconds <= MOST_MAX_RT_S ? seconds : undefined;
-}
-
-function readWith<Value>(
-  options: Options6,
-  number: number,
-  read: (bytes: Uint8Array) => Value | undefined,
-  ignored: string[],
-): Value | undefined {
-  const bytes = first(options, number);
-  if (bytes === undefined) return undefined;
-  const value = read(bytes);
-  if (value === undefined) ignored.push(`option ${number} is malformed: ${bytes.subarray(0, 64).toHex()}`);
-  return value;
 }
