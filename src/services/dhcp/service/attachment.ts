@@ -2,7 +2,6 @@
 import { errorText } from "../../../cni/error.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { setLink } from "../../../ffi/netlink/route/link.ts";
-import type { Journal } from "../journal/journal.ts";
 import { leaseTextOf } from "../journal/lease-text.ts";
 import { leaseTextOf6 } from "../journal/lease-text6.ts";
 import type { LeaseRecord } from "../journal/record.ts";
@@ -215,20 +214,11 @@ export class Attachment implements LeaseAttachment {
   }
 
   private watchAddresses(): void {
-    try {
-      this.addressWatch = new AddressWatch(this.openNetns(), this.context.clock().boot);
-    } catch (error) {
-      say(`${this.name}: ${errorText(error)}`);
-    }
+    this.addressWatch = this.orSay(() => new AddressWatch(this.openNetns(), this.context.clock().boot));
   }
 
   private limitLifetimes(handle: NetnsHandle, now: number): boolean {
-    try {
-      return [this.v4, this.v6].every((part) => part?.limitLifetime(handle, now) ?? true);
-    } catch (error) {
-      say(`${this.name}: ${errorText(error)}`);
-      return true;
-    }
+    return this.orSay(() => [this.v4, this.v6].every((part) => part?.limitLifetime(handle, now) ?? true)) ?? true;
   }
 
   private stopWatching(): void {
@@ -241,7 +231,7 @@ export class Attachment implements LeaseAttachment {
   release(): void {
     say(`${this.name}: releasing lease`);
     // If we end in between, the next service releases them again.
-    this.inJournal((journal) => journal.releaseLater(this.owner, false));
+    this.orSay(() => this.context.journal.releaseLater(this.owner, false));
     const sender = { name: this.name, mac: this.location.mac, hostLink: this.options.hostLink };
     this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));
     this.v6?.release((to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
@@ -251,15 +241,16 @@ export class Attachment implements LeaseAttachment {
   /** Nothing is left to release. */
   private forget(): void {
     this.close();
-    this.inJournal((journal) => journal.remove(this.owner));
+    this.orSay(() => this.context.journal.remove(this.owner));
   }
 
-  /** A directory that cannot be written to does not keep a lease from being released. */
-  private inJournal(work: (journal: Journal) => void): void {
+  /** A directory that cannot be written to, for example, does not keep a lease from being released. */
+  private orSay<T>(work: () => T): T | undefined {
     try {
-      work(this.context.journal);
+      return work();
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
+      return undefined;
     }
   }
 

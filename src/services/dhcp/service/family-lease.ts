@@ -6,6 +6,7 @@ import { errorText } from "../../../cni/error.ts";
 import { SyscallError } from "../../../ffi/errno.ts";
 import { NetlinkError } from "../../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../../ffi/random.ts";
+import { formatAddress } from "../../../net/address.ts";
 import { LinkGone, type NetnsHandle } from "../link/netns-handle.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Arrival } from "../link/replies.ts";
@@ -177,6 +178,15 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
       if (error instanceof LinkGone) return void (this.sendFailure = errorText(error));
       say(`${this.attachment.name}: ${errorText(error)}`);
     }
+  }
+
+  /** A lease has ended: `remove` takes it from the link. */
+  protected ends(address: Uint8Array, reason: string, remove: (handle: NetnsHandle) => void): void {
+    say(`${this.attachment.name}: ${reason}`, { address: formatAddress(address) });
+    this.close();
+    this.applied(remove);
+    this.close();
+    this.attachment.record(false);
   }
 
   /** Sends a last message through sockets of its own, or through the host when the link is gone. */

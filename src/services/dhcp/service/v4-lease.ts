@@ -14,7 +14,6 @@ import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
 import type { LeaseOptions } from "../lease-options.ts";
 import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
-import { say } from "./log.ts";
 
 export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   readonly client: LeaseClient;
@@ -152,20 +151,13 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   }
 
   private stopUsing(lease: Lease, reason: string, isRefused: boolean): void {
-    const { attachment } = this;
-    say(`${attachment.name}: ${reason}`, { address: formatAddress(lease.offered.address.bytes) });
-    this.close();
+    const { options } = this.attachment, how = isRefused ? "remove" : options.onExpiry;
     this.ended = lease.offered;
-    this.applied((handle) =>
-      removeLeaseFromLink(
-        handle,
-        lease.offered,
-        isRefused ? "remove" : attachment.options.onExpiry,
-        attachment.options,
-      )
+    this.ends(
+      lease.offered.address.bytes,
+      reason,
+      (handle) => removeLeaseFromLink(handle, lease.offered, how, options),
     );
-    this.close();
-    attachment.record(false);
   }
 
   /**

@@ -13,7 +13,6 @@ import type { Message6 } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
 import type { V6Options } from "../lease-options.ts";
 import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
-import { say } from "./log.ts";
 
 /** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
 const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
@@ -138,13 +137,9 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   }
 
   private stopUsing(lease: Lease6, reason: string): void {
-    const { attachment } = this, { binding } = lease.offered;
-    say(`${attachment.name}: ${reason}`, { address: formatAddress(binding.address) });
-    this.close();
+    const { binding } = lease.offered;
     this.ended = lease.offered;
-    this.applied((handle) => removeBinding(handle, binding, attachment.options));
-    this.close();
-    attachment.record(false);
+    this.ends(binding.address, reason, (handle) => removeBinding(handle, binding, this.attachment.options));
   }
 
   /** Sends one message, and does not wait for the server's answer: the link goes with the container. */

@@ -1,5 +1,6 @@
 /** A client's lease, its settings, and the actions that it asks for. Pure. */
 import type { Binding, Reply } from "../message/offer.ts";
+import type { Settings } from "../../v4/lease/client.ts";
 import type { Held } from "./request.ts";
 
 export type Offered6 = Reply & { binding: Binding };
@@ -30,11 +31,5 @@ export type Action6 =
   | { do: "stopUsing"; lease: Lease6; reason: string }
   | { do: "log"; text: string };
 
-export interface Settings6 {
-  /** Whether an address is probed before it is used. */
-  probe: boolean;
-  /** Returns a number from 0 to less than 1. */
-  random(): number;
-  /** 24 bits. */
-  newXid(): number;
-}
+/** An exchange takes 24 bits of a new number. */
+export type Settings6 = Pick<Settings, "probe" | "random" | "newXid">;
