@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { serverBehindBridge } from "../../../support/dhcp/link.ts";
 import { OFFER4, value } from "../../../support/dhcp/offer.ts";
-import { kindsOf, serveScript, SILENT } from "../../../support/dhcp/scripted-server.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
+import { kindsOf, SILENT } from "../../../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4 } from "../../../support/dhcp/servers-v4.ts";
 import { startService } from "../../../support/dhcp/service.ts";
 import { environmentOf, patchbayPlugins } from "../../../support/plugins.ts";
@@ -13,9 +14,8 @@ import { random } from "../../../support/random.ts";
 const address = "192.168.77.50";
 
 test("ADD twice for one id: one exchange, one answer; also for two at once", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address, rules: { DISCOVER: { delayMs: 200 } } });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, rules: { DISCOVER: { delayMs: 200 } } });
+  const { segment, server, service } = scene;
   const container = await segment.plug("c1"), net = service.network({ type: "dhcp" });
   const [one, two] = await Promise.all([net.add(container), net.add(container)]);
   expect(one.ips).toMatchObject([{ address: `${address}/24` }]);
@@ -47,10 +47,8 @@ test("ADD and DEL at once, in any order: nobody holds or renews what nobody has"
 });
 
 test("a caller that is killed: the service gives up, and gives back what came too late", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, { address, rules: { REQUEST: SILENT } });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, rules: { REQUEST: SILENT } });
+  const { segment, machine, server, service } = scene;
   const container = await segment.plug("c1");
   const conf = { cniVersion: "1.1.0", name: "net", type: "dhcp", ipam: service.ipam() };
   const call = { plugin: "dhcp", command: "ADD", container, conf };
@@ -70,10 +68,8 @@ test("a caller that is killed: the service gives up, and gives back what came to
 });
 
 test("the same container in another namespace asks whether its address is still its own", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, { address });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address });
+  const { machine, server, service } = scene;
   // The kernel takes its time to remove the first namespace, whose link answers meanwhile.
   const net = service.network({}, { acd: "none" }), first = await machine.container("c1");
   await net.add(first);
@@ -90,10 +86,8 @@ test("the same container in another namespace asks whether its address is still 
 });
 
 test("two containers of one client id: the second is refused, until the first is gone", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, { address });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address });
+  const { machine, server, service } = scene;
   // The server gives one client one address, on whichever network of ours it is.
   const ipam = { clientId: "text:web", acd: "none" }, net = service.network({}, ipam);
   const first = await machine.container("c1"), second = await machine.container("c2");

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { usualOptions } from "../../../support/dhcp/lease-record.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
 import { serveScript } from "../../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../../support/dhcp/service.ts";
@@ -25,19 +26,9 @@ test("malformed requests get an answer that says so, and nothing of them stays o
   const netns = "/run/netns/c9", own = "/proc/self/ns/net";
   const cases: [said: Said, answer: RegExp][] = [
     [{ text: "hello\n" }, /"failure":"the request/],
-    [{ text: "\n" }, /"failure":"/],
-    [{ text: "null\n" }, /version undefined, the service 1/],
-    [{ text: line({ ...acquire, version: 2 }) }, /version 2, the service 1.*restart the service/],
-    [{ text: line({ version: 1, do: "dance" }) }, /malformed request: nobody knows how to do \\"dance\\"/],
-    [{ text: line({ version: 1, do: "release" }) }, /malformed request: owner is wrong/],
-    [{ text: line({ version: 1, do: "release", owner: { ...owner, containerId: "../x" } }) }, /owner is wrong/],
-    [{ text: line({ version: 1, do: "list" }) }, /malformed request: network/],
+    // test/services/dhcp/journal/reading.test.ts has more requests that are none.
     [{ text: line(acquire) }, /the request has no namespace with it/],
     [{ text: line({ ...acquire, owner: null }), open: netns }, /owner is wrong/],
-    [
-      { text: line({ ...acquire, wishes: { ...wishes, wanted: "all" } }), open: netns },
-      /wanted of the wishes is wrong/,
-    ],
     [{ text: line({ ...acquire, wishes: { ...wishes, clientId: "zz" } }), open: netns }, /clientId of the wishes/],
     [{ text: line(acquire), open: "/etc/hostname" }, /"failure":"/],
     [{ text: line(acquire), open: "/proc/self/ns/mnt" }, /"failure":"/],
@@ -58,10 +49,8 @@ test("malformed requests get an answer that says so, and nothing of them stays o
 });
 
 test("who says half a line or nothing keeps nobody waiting", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address });
-  await using service = await startService(segment);
-  const { machine } = segment;
+  await using scene = await openScene({ address });
+  const { machine, service } = scene;
   const silent = await connectFrom(machine, service.socket, { text: "", count: 20 });
   const half = await connectFrom(machine, service.socket, { text: '{"version": 1, ', count: 20 });
   const container = await machine.container("c1"), net = service.network();
@@ -153,10 +142,8 @@ test("a service that does not see its callers says how to start it", async () =>
 });
 
 test("600 connections at once, and as many descriptors as a process may have", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address });
-  await using service = await startService(segment);
-  const { machine } = segment;
+  await using scene = await openScene({ address });
+  const { machine, service } = scene;
   await machine.sh(`prlimit --pid ${service.pid} --nofile=200:1024`);
   const crowd = await connectFrom(machine, service.socket, { text: "", count: 600 });
   await untilTrue(() => service.descriptors().length, (count) => count >= 195);
@@ -179,9 +166,8 @@ test("600 connections at once, and as many descriptors as a process may have", a
 });
 
 test("600 who say half a line, and 600 who never read their answer: there is room for others", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address });
+  const { segment, service } = scene;
   const { machine } = segment, report = line({ version: 1, do: "report", network: "net" });
   const deaf = await connectFrom(machine, service.socket, { text: report, count: 600, isDeaf: true });
   const half = await connectFrom(machine, service.socket, { text: report.slice(0, -1), count: 600 });
@@ -194,10 +180,8 @@ test("600 who say half a line, and 600 who never read their answer: there is roo
 });
 
 test("those who are refused, and come again and again, keep nobody waiting", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address });
-  await using service = await startService(segment);
-  const { machine } = segment;
+  await using scene = await openScene({ address });
+  const { machine, service } = scene;
   const again = `
     import { connectTo } from "${resolve(import.meta.dir, "../../../../src/ffi/socket/unix.ts")}";
     import { closeFile } from "${resolve(import.meta.dir, "../../../../src/ffi/files.ts")}";

@@ -1,8 +1,6 @@
 /** What a configuration may not say: each key, with the value in the error, before anything is asked or changed. */
 import { expect, test } from "bun:test";
-import { serverBehindBridge } from "../../../support/dhcp/link.ts";
-import { serveScript } from "../../../support/dhcp/scripted-server.ts";
-import { startService } from "../../../support/dhcp/service.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
 
 const long = "x".repeat(256);
 
@@ -66,9 +64,8 @@ const wrong: [key: string, value: unknown, named: string, args?: string][] = [
 ];
 
 test("each key with a wrong type or a wrong value", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address: "192.168.77.50" });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address: "192.168.77.50" });
+  const { segment, server, service } = scene;
   const container = await segment.plug("c1");
   for (const [key, value, named, args] of wrong) {
     const net = service.network({ type: "dhcp" }, { [key]: value });

@@ -5,7 +5,8 @@ import { expect, test } from "bun:test";
 import { captureIn } from "../../../support/dhcp/capture.ts";
 import { serverBehindBridge } from "../../../support/dhcp/link.ts";
 import { OFFER4 } from "../../../support/dhcp/offer.ts";
-import { kindsOf, serveScript, SILENT } from "../../../support/dhcp/scripted-server.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
+import { kindsOf, SILENT } from "../../../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4, udhcpd } from "../../../support/dhcp/servers-v4.ts";
 import { startService } from "../../../support/dhcp/service.ts";
 import { PATCHBAY } from "../../../support/plugins.ts";
@@ -87,9 +88,8 @@ test("GC gives back what is not listed, with the service and without, wherever t
 });
 
 test("a path that is no directory keeps no container from being deleted", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address });
+  const { segment, service } = scene;
   const container = await segment.machine.container("c1"), net = service.network();
   await net.add(container);
   await service.stop();
@@ -104,9 +104,8 @@ test("a path that is no directory keeps no container from being deleted", async 
 });
 
 test("CHECK sends nothing, and fails for who has no lease or no service", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, server, service } = scene;
   const container = await segment.machine.container("c1"), net = service.network();
   await net.add(container);
   await using capture = await captureIn(segment, undefined, { link: "br0", filter: "udp" });
@@ -128,9 +127,8 @@ test("CHECK sends nothing, and fails for who has no lease or no service", async 
 });
 
 test("STATUS: no service, no service for leases that are held, a server that is silent, and all is well", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, server, service } = scene;
   const net = service.network({}, { timeout: 1 });
   const status = async () => (await net.call("STATUS", undefined)).json;
   const container = await segment.machine.container("c1");

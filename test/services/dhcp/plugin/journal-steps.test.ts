@@ -2,9 +2,10 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
-import { type Segment, serverBehindBridge } from "../../../support/dhcp/link.ts";
-import { kindsOf, serveScript } from "../../../support/dhcp/scripted-server.ts";
-import { type Service, startService } from "../../../support/dhcp/service.ts";
+import { type Segment } from "../../../support/dhcp/link.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
+import { kindsOf } from "../../../support/dhcp/scripted-server.ts";
+import { type Service } from "../../../support/dhcp/service.ts";
 import { untilTrue } from "../../../support/until-true.ts";
 
 const address = "192.168.77.50";
@@ -26,10 +27,8 @@ async function killAt({ folder, start }: Segment, service: Service, syscall: str
 }
 
 test.each(steps)("at %s", async (syscall) => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, machine, server, service } = scene;
   const net = service.network({}, { acd: "none" }), container = await machine.container("c1");
   let kills = 0;
   for (const command of ["ADD", "DEL"] as const) {

@@ -6,6 +6,7 @@ import { forge } from "../../../support/dhcp/forged6.ts";
 import { serverBehindBridge } from "../../../support/dhcp/link.ts";
 import { value } from "../../../support/dhcp/offer.ts";
 import { PATCHBAY } from "../../../support/plugins.ts";
+import { openScene } from "../../../support/dhcp/scene.ts";
 import { kindsOf, serveScript, SILENT } from "../../../support/dhcp/scripted-server.ts";
 import { addressesIn, type Service, startService, untilAddresses } from "../../../support/dhcp/service.ts";
 import type { Container } from "../../../support/machine.ts";
@@ -89,10 +90,8 @@ test("a renewal that was due while no service ran is made at once, and one more 
 });
 
 test("after a boot: the address is asked for again, expired ones are a hint, and DEL gives it back", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { machine, server, service } = scene;
   const net = service.network();
   let number = 0;
   const boot = async (change: (record: Changed) => void = () => {}) => {
@@ -141,9 +140,8 @@ test("after a boot: the address is asked for again, expired ones are a hint, and
 });
 
 test("after a boot, DEL of a lease that has ended meanwhile tells no server", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, server, service } = scene;
   const container = await segment.machine.container("c1"), net = service.network();
   await net.add(container);
   await service.stop();
@@ -162,9 +160,8 @@ test("after a boot, DEL of a lease that has ended meanwhile tells no server", as
 });
 
 test("an ADD that is repeated: an address that is set anew gets the lease's lifetime again", async () => {
-  await using segment = await serverBehindBridge();
-  await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, service } = scene;
   const container = await segment.machine.container("c1");
   const isLimited = ([one]: { valid: number }[]) => one !== undefined && one.valid < Infinity;
   await service.network().add(container);
@@ -207,9 +204,8 @@ test("a long lease that the server has taken back is not gone on with by the nex
 });
 
 test("an ADD that fails after a boot takes nothing from the next one", async () => {
-  await using segment = await serverBehindBridge();
-  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
-  await using service = await startService(segment);
+  await using scene = await openScene({ address, leaseSeconds: 1000 });
+  const { segment, server, service } = scene;
   const container = await segment.machine.container("c1");
   const net = service.network({}, { clientId: "text:web" });
   await net.add(container);
@@ -231,14 +227,12 @@ test("an ADD that fails after a boot takes nothing from the next one", async () 
 });
 
 test("killed at any moment of ADD, renewal and DEL: what was answered is kept, and in the end nothing is left", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  const server = await serveScript(segment.site, {
+  await using scene = await openScene({
     address,
     leaseSeconds: 60,
     options: { 58: value.u32(2), 59: value.u32(50) },
   });
-  await using service = await startService(segment);
+  const { segment, machine, server, service } = scene;
   const net = service.network({}, { acd: "none" }), container = await machine.container("c1");
   for (let turn = 0; turn < 25; turn++) {
     const add = net.call("ADD", container);

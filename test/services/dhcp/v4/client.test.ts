@@ -258,22 +258,6 @@ test("a lease from before goes on by its own times", () => {
   }
 });
 
-test("a release: unicast, the address in its own field, no 50", () => {
-  const it = new Simulation();
-  it.bind();
-  const [released] = it.take(it.client.release()) as [Sent];
-  expect([released.kind, released.how, has(released, 50), has(released, 54), has(released, 61)]).toEqual([
-    "RELEASE",
-    "unicast",
-    undefined,
-    ip("192.168.77.1"),
-    clientId,
-  ]);
-  expect(released.message.clientAddress).toEqual(ip("192.168.77.50"));
-  expect(it.client.release()).toEqual([]);
-  expect(it.pass(10_000)).toEqual([]);
-});
-
 test("a lease for ever is never renewed; one of a second makes no storm", () => {
   const forever = new Simulation();
   forever.bind([[option.leaseTime, seconds(0xffffffff)]]);

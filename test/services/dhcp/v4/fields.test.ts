@@ -30,7 +30,7 @@ test("the numbers are those of RFC 2132 and of its heirs", () => {
     ...{ broadcastAddress: 28, staticRoutes: 33, timeServers: 42, requestedAddress: 50, leaseTime: 51, overload: 52 },
     ...{ messageType: 53, server: 54, parameterList: 55, text: 56, longestMessage: 57, renewalTime: 58 },
     ...{ rebindingTime: 59, vendorClass: 60, clientId: 61, userClass: 77, relay: 82, searchList: 119 },
-    ...{ classlessRoutes: 121, classlessRoutesOfMicrosoft: 249, end: 255 },
+    ...{ classlessRoutes: 121, end: 255 },
   });
 });
 
@@ -197,6 +197,9 @@ test("static routes: the router follows its destination; there are 64", () => {
   expect(readStaticRoutes(bytes("c0000100 0a000001"))![0]!.destination.bits).toBe(24);
   const many = (count: number) => bytes("0b000000 0a000001".repeat(count));
   expect([64, 65].map((count) => readStaticRoutes(many(count))?.length)).toEqual([64, undefined]);
+  for (const wrong of ["", "00000000 c0a84d01", "0a000000", "7f000000 c0a84d01"]) {
+    expect(readStaticRoutes(bytes(wrong))).toBeUndefined();
+  }
 });
 
 test("names at their limits: 63 letters a label, 253 a name, 32 in a list", () => {
@@ -213,7 +216,7 @@ test("names at their limits: 63 letters a label, 253 a name, 32 in a list", () =
   expect(readSearchList(bytes(""))).toEqual([]);
 });
 
-test("pointers of a search list: to what is before, far away, and reading goes on behind", () => {
+test("pointers of a search list: to what is before, far away, never in a loop, and reading goes on behind", () => {
   const list = new Uint8Array(300);
   expect(readSearchList(bytes("01 61 00 01 62 c000 01 63 c003"))).toEqual(["a", "b.a", "c.b.a"]);
   list.set(bytes("01 61 00"));
@@ -225,8 +228,9 @@ test("pointers of a search list: to what is before, far away, and reading goes o
     ]);
   const beyond = Uint8Array.of(...list.subarray(0, 275), ...bytes("01 64 c103"));
   expect(readSearchList(beyond)!.at(-1)).toBe(`d.${"b".repeat(14)}`);
-  for (const cut of ["01 61 00 c0", "01 61 00 02 62", "01 61 00 01 62"]) {
-    expect(readSearchList(bytes(cut))).toBeUndefined();
+  const cut = ["01 61 00 c0", "01 61 00 02 62", "01 61 00 01 62", "3f 61", "01 61", "02 61", "c0"];
+  for (const wrong of [...cut, "c000", "01 61 c000", "c002 c000", "01 20 00", "00"]) {
+    expect(readSearchList(bytes(wrong))).toBeUndefined();
   }
 });
 

@@ -8,12 +8,12 @@ import {
   type Message,
   option,
 } from "../../../../src/services/dhcp/v4/message/message.ts";
-import { isDomainName, printableBytes, readSearchList } from "../../../../src/services/dhcp/names.ts";
+import { isDomainName, printableBytes } from "../../../../src/services/dhcp/names.ts";
 import { readOffer, UnusableOffer } from "../../../../src/services/dhcp/v4/message/offer.ts";
-import { readClasslessRoutes, readStaticRoutes } from "../../../../src/services/dhcp/v4/message/routes.ts";
+import { readClasslessRoutes } from "../../../../src/services/dhcp/v4/message/routes.ts";
+import { ip } from "../../../support/dhcp-simulation.ts";
 
 const bytes = (text: string) => Uint8Array.fromHex(text.replaceAll(" ", ""));
-const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));
 const text = (value: string) => new TextEncoder().encode(value);
 
 const mac = bytes("02 00 00 00 00 07");
@@ -54,10 +54,6 @@ test("a request is at least 300 bytes, and has the fields where RFC 2131 has the
   expect(written.subarray(0, 12).toHex()).toBe("010106000102030400058000");
   expect(written.subarray(28, 34).toHex()).toBe("020000000007");
   expect(written.subarray(236, 249).toHex()).toBe("63825363" + "350101" + "37020301" + "ff" + "00");
-  expect(() =>
-    encodeRequest({ xid: 1, secs: 0, broadcast: false, mac, options: new Map([[61, new Uint8Array(1500)]]) })
-  )
-    .toThrow("too long");
 });
 
 test("options go on in the fields of names, when option 52 says so", () => {
@@ -72,8 +68,6 @@ test.each([
   ["empty", ""],
   ["cut before its options", encodeReply(reply(usual)).subarray(0, 239).toHex()],
   ["of another cookie", encodeReply(reply(usual)).fill(0, 236, 240).toHex()],
-  ["with an option that is longer than the message", encodeReply(reply(usual)).subarray(0, 246).toHex()],
-  ["cut before an option's length", encodeReply(reply(usual)).subarray(0, 244).toHex()],
   ["of another kind of link", encodeReply(reply(usual)).fill(6, 1, 2).toHex()],
 ])("bytes that are %s are no message", (_what, hex) => {
   expect(decodeReply(Uint8Array.fromHex(hex))).toBeUndefined();
@@ -154,8 +148,6 @@ test.each([
   ["no times", [], { lease: 3600, renew: 1800, rebind: 3150 }],
   ["a lease for ever", [[51, "ffffffff"]], { lease: Infinity, renew: Infinity, rebind: Infinity }],
   ["T1 of 0", [[51, "00000064"], [58, "00000000"]], { lease: 100, renew: 50, rebind: 87.5 }],
-  ["T1 after T2", [[51, "00000064"], [58, "00000050"], [59, "00000040"]], { lease: 100, renew: 50, rebind: 87.5 }],
-  ["T2 after the end", [[51, "00000064"], [59, "00000065"]], { lease: 100, renew: 50, rebind: 87.5 }],
 ] as [string, [number, string][], object][])("times: %s", (_what, options, times) => {
   const given = options.map(([number, hex]): [number, Uint8Array] => [number, bytes(hex)]);
   expect(readOffer(reply([...usual, ...given])).times).toEqual(times as never);
@@ -170,7 +162,6 @@ test.each([
   ["192.168.77.255", "255.255.255.0"],
   ["192.168.77.1", "255.255.255.0"],
   ["192.168.77.50", "255.0.255.0"],
-  ["192.168.77.50", "254.0.0.0"],
 ])("%s with the mask %s is refused", (address, mask) => {
   const options = usual.map(([number, value]): [number, Uint8Array] => [number, number === 1 ? ip(mask) : value]);
   expect(() => readOffer(reply(options, ip(address)))).toThrow(UnusableOffer);
@@ -189,36 +180,8 @@ test("classless routes: on-link ones first, host bits cleared, malformed ones re
   const read = readClasslessRoutes(bytes("00 c0a84d01  18 0a0102 00000000  09 0aff c0a84d02"))!;
   expect(read.map(({ destination, gateway }) => [destination.bytes.join("."), destination.bits, gateway?.join(".")]))
     .toEqual([["10.1.2.0", 24, undefined], ["0.0.0.0", 0, "192.168.77.1"], ["10.128.0.0", 9, "192.168.77.2"]]);
-  for (
-    const wrong of [
-      "21 0a000000 00 c0a84d01",
-      "18 0a0102 c0a84d",
-      "00 c0a84d01 00",
-      "08 7f c0a84d01",
-      "08 e0 c0a84d01",
-    ]
-  ) {
+  for (const wrong of ["21 0a000000 00 c0a84d01", "18 0a0102 c0a84d", "00 c0a84d01 00"]) {
     expect(readClasslessRoutes(bytes(wrong))).toBeUndefined();
-  }
-  expect(readClasslessRoutes(new Uint8Array(65 * 5))).toBeUndefined();
-});
-
-test("static routes have the length of their class", () => {
-  const read = readStaticRoutes(bytes("0a000000 c0a84d01 ac100000 c0a84d01 c0a80100 c0a84d01"))!;
-  expect(read.map(({ destination }) => destination.bits)).toEqual([8, 16, 24]);
-  for (const wrong of ["", "00000000 c0a84d01", "0a000000", "7f000000 c0a84d01"]) {
-    expect(readStaticRoutes(bytes(wrong))).toBeUndefined();
-  }
-});
-
-test("a search list: compressed names, and loops", () => {
-  const eng = "03 656e67 07 6578616d706c65 03 6f7267 00";
-  expect(readSearchList(bytes(`${eng} 09 6d61726b6574696e67 c004`))).toEqual([
-    "eng.example.org",
-    "marketing.example.org",
-  ]);
-  for (const wrong of ["c000", "01 61 c000", "c002 c000", "3f 61", "01 61", "02 61", "01 20 00", "00", "c0"]) {
-    expect(readSearchList(bytes(wrong))).toBeUndefined();
   }
 });
 

@@ -42,7 +42,6 @@ export const option = {
   relay: 82,
   searchList: 119,
   classlessRoutes: 121,
-  classlessRoutesOfMicrosoft: 249,
   end: 255,
 } as const;
 
