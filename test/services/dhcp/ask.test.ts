@@ -161,65 +161,50 @@ test.each([
   [1001, 1000, 'end it, and start "patchbay dhcp"'],
   [65534, 1000, "call the plugin where the service was started, or start a service of its own here"],
 ])("user %i listens, user %i calls: %p", (uid, own, hint) => {
-  const spies = [
-    spyOn(peer, "peerOf").mockImplementation(() => ({ pid: 7, uid })),
-    spyOn(process as { geteuid(): number }, "geteuid").mockImplementation(() => own),
-  ];
-  try {
-    const answer = () => told(['{"version":1}\n']);
-    if (hint === undefined) return expect(answer()).toEqual({ version: 1 });
-    const found = failure(answer);
-    expect(found).toMatchObject({ kind: NoAnswer, hint });
-    expect(found.message).toStartWith(`process 7 of user ${uid} listens on ${path}, and only root or this user may`);
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
+  using _listener = spyOn(peer, "peerOf").mockImplementation(() => ({ pid: 7, uid }));
+  using _own = spyOn(process as { geteuid(): number }, "geteuid").mockImplementation(() => own);
+  const answer = () => told(['{"version":1}\n']);
+  if (hint === undefined) return expect(answer()).toEqual({ version: 1 });
+  const found = failure(answer);
+  expect(found).toMatchObject({ kind: NoAnswer, hint });
+  expect(found.message).toStartWith(`process 7 of user ${uid} listens on ${path}, and only root or this user may`);
 });
 
 test("whoever answers each question just before its limit is asked no more when a verb has waited for so long", () => {
   let now = 0, answered = 0;
-  const clock = spyOn(performance, "now").mockImplementation(() => now), send = messages.sendMessage;
-  const sending = spyOn(messages, "sendMessage").mockImplementation((...message) => {
+  const send = messages.sendMessage;
+  using _clock = spyOn(performance, "now").mockImplementation(() => now);
+  using _sending = spyOn(messages, "sendMessage").mockImplementation((...message) => {
     answered++;
     now += PATIENCE_MS - 1;
     return send(...message);
   });
   const question = { do: "report", network: ['{"version":1}\n'] as unknown as string } as const;
-  try {
-    withOwnPatience(() => {
-      expect(ask(path, question, PATIENCE_MS)).toEqual({ version: 1 });
-      for (const _ of [2, 3, 4]) {
-        expect(failure(() => ask(path, question, PATIENCE_MS)).message).toContain("does not answer");
-      }
-      expect(answered).toBe(2);
-    });
-    expect(withOwnPatience(() => ask(path, question, PATIENCE_MS))).toEqual({ version: 1 });
-  } finally {
-    sending.mockRestore();
-    clock.mockRestore();
-  }
+  withOwnPatience(() => {
+    expect(ask(path, question, PATIENCE_MS)).toEqual({ version: 1 });
+    for (const _ of [2, 3, 4]) {
+      expect(failure(() => ask(path, question, PATIENCE_MS)).message).toContain("does not answer");
+    }
+    expect(answered).toBe(2);
+  });
+  expect(withOwnPatience(() => ask(path, question, PATIENCE_MS))).toEqual({ version: 1 });
 });
 
 test("the container's namespace goes along, only ADD is interrupted, and nothing stays open", () => {
   const sent: (readonly number[] | undefined)[] = [], open = () => readdirSync("/proc/self/fd").length;
   const send = messages.sendMessage;
-  const sending = spyOn(messages, "sendMessage").mockImplementation((fd, bytes, descriptors) => {
+  using _sending = spyOn(messages, "sendMessage").mockImplementation((fd, bytes, descriptors) => {
     sent.push(descriptors);
     return send(fd, bytes, []);
   });
-  const interrupting = spyOn(interruption, "interruptionDescriptor");
-  try {
-    const before = open(), pieces = ['{"version":1}\n'] as unknown as string;
-    ask(path, { do: "report", network: pieces }, PATIENCE_MS);
-    expect(interrupting).not.toHaveBeenCalled();
-    ask(path, { do: "acquire", network: pieces } as never, PATIENCE_MS, 77);
-    expect(interrupting).toHaveBeenCalled();
-    expect(failure(() => told([], 10)).kind).toBe(Failed);
-    expect([sent, open()]).toEqual([[[], [77], []], before]);
-  } finally {
-    sending.mockRestore();
-    interrupting.mockRestore();
-  }
+  using interrupting = spyOn(interruption, "interruptionDescriptor");
+  const before = open(), pieces = ['{"version":1}\n'] as unknown as string;
+  ask(path, { do: "report", network: pieces }, PATIENCE_MS);
+  expect(interrupting).not.toHaveBeenCalled();
+  ask(path, { do: "acquire", network: pieces } as never, PATIENCE_MS, 77);
+  expect(interrupting).toHaveBeenCalled();
+  expect(failure(() => told([], 10)).kind).toBe(Failed);
+  expect([sent, open()]).toEqual([[[], [77], []], before]);
 });
 
 test.each([
@@ -228,13 +213,7 @@ test.each([
   ["nothing, because the other end has closed: that may have said why", -1, EPIPE, "not you"],
   ["nothing, because the other end has left it unread", -1, ECONNRESET, "not you"],
 ])("of a request the kernel takes %s", (_what, sent, errno, text) => {
-  const spies = [
-    spyOn(messages, "sendMessage").mockImplementation(() => sent),
-    spyOn(libc, "lastErrno").mockImplementation(() => errno),
-  ];
-  try {
-    expect(failure(() => ask(refusing, { do: "report", network: "" }, PATIENCE_MS)).message).toContain(text);
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
+  using _sending = spyOn(messages, "sendMessage").mockImplementation(() => sent);
+  using _errno = spyOn(libc, "lastErrno").mockImplementation(() => errno);
+  expect(failure(() => ask(refusing, { do: "report", network: "" }, PATIENCE_MS)).message).toContain(text);
 });

@@ -1,5 +1,5 @@
 /** Whether a namespace and its link are still those of the container, and that nothing stays open: kernels cannot be asked here. */
-import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test";
 import * as files from "../../../../src/ffi/files.ts";
 import * as addresses from "../../../../src/ffi/netlink/route/address.ts";
 import * as links from "../../../../src/ffi/netlink/route/link.ts";
@@ -14,31 +14,26 @@ import {
 
 const NAMESPACE = 50, HOME = 60;
 let closed: (string | number)[], opened: string[], link: { mac: string } | undefined, failure: Error | undefined;
-let spies: { mockRestore(): void }[];
 
 beforeEach(() => {
   [closed, opened, link, failure] = [[], [], { mac: "02:00:00:00:00:07" }, undefined];
   const route = { fd: 70, close: () => void closed.push("route") };
-  spies = [
-    spyOn(netns, "openNetns").mockImplementation((path) => {
-      if (failure !== undefined) throw failure;
-      opened.push(path);
-      return NAMESPACE;
-    }),
-    spyOn(netns, "openOwnNetns").mockImplementation(() => HOME),
-    spyOn(netns, "inNetns").mockImplementation((there, home, work) => {
-      opened.push(`in ${there}, then in ${home}`);
-      return work();
-    }),
-    spyOn(netns, "netnsCookie").mockImplementation((fd) => fd === route.fd ? "cookie" : undefined),
-    spyOn(netlink, "openNetlink").mockImplementation(() => route as never),
-    spyOn(links, "getLink").mockImplementation((_, name) => name === "eth0" ? link as never : undefined),
-    spyOn(files, "closeFile").mockImplementation((fd) => void closed.push(fd)),
-  ];
+  spyOn(netns, "openNetns").mockImplementation((path) => {
+    if (failure !== undefined) throw failure;
+    opened.push(path);
+    return NAMESPACE;
+  });
+  spyOn(netns, "openOwnNetns").mockImplementation(() => HOME);
+  spyOn(netns, "inNetns").mockImplementation((there, home, work) => {
+    opened.push(`in ${there}, then in ${home}`);
+    return work();
+  });
+  spyOn(netns, "netnsCookie").mockImplementation((fd) => fd === route.fd ? "cookie" : undefined);
+  spyOn(netlink, "openNetlink").mockImplementation(() => route as never);
+  spyOn(links, "getLink").mockImplementation((_, name) => name === "eth0" ? link as never : undefined);
+  spyOn(files, "closeFile").mockImplementation((fd) => void closed.push(fd));
 });
-afterEach(() => {
-  for (const spy of spies) spy.mockRestore();
-});
+afterEach(() => mock.restore());
 
 const at: LinkLocation = { netnsPath: "/run/netns/c1", ifName: "eth0" };
 
@@ -60,7 +55,6 @@ test("a handle works in the namespace, and comes back", () => {
 test("a look at the link's addresses has a socket of its own, which is closed", () => {
   const found = { bits: 24 } as never, isMeant = () => true;
   const look = spyOn(addresses, "firstAddress").mockImplementation(() => found);
-  spies.push(look);
   link = { ...link!, index: 7 } as never;
   const handle = NetnsHandle.open(at);
   expect(handle.address(2, isMeant)).toBe(found);

@@ -139,26 +139,6 @@ test("after a boot: the address is asked for again, expired ones are a hint, and
   expect(service.records()).toEqual([]);
 });
 
-test("after a boot, DEL of a lease that has ended meanwhile tells no server", async () => {
-  await using scene = await openScene({ address, leaseSeconds: 1000 });
-  const { segment, server, service } = scene;
-  const container = await segment.machine.container("c1"), net = service.network();
-  await net.add(container);
-  await service.stop();
-  editRecord(service, (record) => {
-    record.bootId = "another";
-    record.v4.sinceWall -= 5000;
-  });
-  await segment.machine.sh("ip -n c1 link del eth0");
-  await service.start();
-  const seen = server.received().length;
-  await net.del(container);
-  expect(service.records()).toEqual([]);
-  // A message that is sent afterwards is the first that anybody sees.
-  await net.add(await segment.machine.container("c2"));
-  expect(kindsOf(server.received().slice(seen))).toEqual(["DISCOVER", "REQUEST"]);
-});
-
 test("an ADD that is repeated: an address that is set anew gets the lease's lifetime again", async () => {
   await using scene = await openScene({ address, leaseSeconds: 1000 });
   const { segment, service } = scene;

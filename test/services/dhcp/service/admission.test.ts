@@ -1,6 +1,6 @@
 /** Who may ask the service, by what the kernel says of the process that has connected. */
 import { readdirSync } from "node:fs";
-import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test";
 import { EMFILE, ENFILE, ENOENT, ENOMEM, SyscallError } from "../../../../src/ffi/errno.ts";
 import * as peer from "../../../../src/ffi/socket/peer.ts";
 import { ProcessFiles } from "../../../../src/ffi/process-files.ts";
@@ -12,25 +12,20 @@ own.close();
 let other: { pid: number; uid: number } | undefined;
 let said: { user: string; capabilities: bigint; hasEnded: boolean };
 let failure: Error | undefined, closed: number;
-let spies: { mockRestore(): void }[];
 
 beforeEach(() => {
   other = { pid: 7, uid: 1000 };
   said = { user: userNamespace, capabilities: 0x3fffffffffn, hasEnded: false };
   [failure, closed] = [undefined, 0];
-  spies = [
-    spyOn(process as { geteuid(): number }, "geteuid").mockImplementation(() => 1000),
-    spyOn(peer, "peerOf").mockImplementation(() => other),
-    spyOn(peer.Peer, "of").mockImplementation(() => {
-      if (failure !== undefined) throw failure;
-      const files = { link: () => said.user, value: () => said.capabilities.toString(16).padStart(16, "0") };
-      return { pid: 7, files, hasEnded: said.hasEnded, close: () => void closed++ } as unknown as peer.Peer;
-    }),
-  ];
+  spyOn(process as { geteuid(): number }, "geteuid").mockImplementation(() => 1000);
+  spyOn(peer, "peerOf").mockImplementation(() => other);
+  spyOn(peer.Peer, "of").mockImplementation(() => {
+    if (failure !== undefined) throw failure;
+    const files = { link: () => said.user, value: () => said.capabilities.toString(16).padStart(16, "0") };
+    return { pid: 7, files, hasEnded: said.hasEnded, close: () => void closed++ } as unknown as peer.Peer;
+  });
 });
-afterEach(() => {
-  for (const spy of spies) spy.mockRestore();
-});
+afterEach(() => mock.restore());
 
 test("root and the service's own user, with the capabilities", () => {
   const open = () => readdirSync("/proc/self/fd").length, before = open();

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test";
 import { Daemon } from "../../../../src/services/daemon/daemon.ts";
 import * as listeners from "../../../../src/services/daemon/listener.ts";
 import * as manager from "../../../../src/services/daemon/notify.ts";
@@ -18,7 +18,6 @@ let directory: string, socket: string, leases: string, pidFile: string;
 /** What the service manager is told, what is said, and what began the process. */
 let told: string[], said: string[], begun: readonly string[][];
 let hasManager: boolean, whileServing: () => void;
-let spies: { mockRestore(): void }[];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-daemon-"));
@@ -34,20 +33,18 @@ beforeEach(() => {
       return { ready: new Set<number>(), mustEnd: true };
     },
   };
-  spies = [
-    spyOn(Daemon, "begin").mockImplementation((argv) => {
-      begun = [...begun, [...argv]];
-      return daemon as unknown as Daemon;
-    }),
-    spyOn(manager, "tellManager").mockImplementation((state) => {
-      told.push(state);
-      return hasManager;
-    }),
-    spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line)),
-  ];
+  spyOn(Daemon, "begin").mockImplementation((argv) => {
+    begun = [...begun, [...argv]];
+    return daemon as unknown as Daemon;
+  });
+  spyOn(manager, "tellManager").mockImplementation((state) => {
+    told.push(state);
+    return hasManager;
+  });
+  spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line));
 });
 afterEach(() => {
-  for (const spy of spies) spy.mockRestore();
+  mock.restore();
   rmSync(directory, { recursive: true });
 });
 
@@ -101,27 +98,22 @@ test("where somebody else listens, or holds the leases, it says who", () => {
     [`patchbay dhcp: Error getting listener: bind ${socket}: address already in use; process ${process.pid} listens there`],
   ]);
   expect(listeners.whoListens(socket, SOCK_STREAM)).toBe(process.pid);
-  spies.push(
-    spyOn(listeners, "whoListens").mockImplementation(() => {
-      throw new SyscallError("connect", 13);
-    }),
-  );
+  spyOn(listeners, "whoListens").mockImplementation(() => {
+    throw new SyscallError("connect", 13);
+  });
   runDaemon(args(...elsewhere()));
   expect(said.at(-1)).toBe(`patchbay dhcp: Error getting listener: bind ${socket}: address already in use`);
 });
 
 test("it waits for a moment for the leases, because a DEL may have opened them", () => {
   let looks = 0, now = 0;
-  spies.push(
-    spyOn(Journal, "holderOf").mockImplementation(() => "7"),
-    spyOn(performance, "now").mockImplementation(() => now),
-    spyOn(Bun, "sleepSync").mockImplementation((ms) => {
-      looks++;
-      now += ms as number;
-    }),
-  );
+  spyOn(Journal, "holderOf").mockImplementation(() => "7");
+  spyOn(performance, "now").mockImplementation(() => now);
+  spyOn(Bun, "sleepSync").mockImplementation((ms) => {
+    looks++;
+    now += ms as number;
+  });
   const open = spyOn(Journal, "open").mockImplementation(() => undefined);
-  spies.push(open);
   expect([runDaemon(args()), said.at(-1), looks]).toEqual([
     1,
     `patchbay dhcp: process 7 holds the leases in ${leases}`,
@@ -134,7 +126,6 @@ test("it waits for a moment for the leases, because a DEL may have opened them",
 
 test("a socket that is handed over is the one; of several none is", () => {
   const count = spyOn(listeners, "countHandedOver").mockImplementation(() => 2);
-  spies.push(count);
   expect([runDaemon(args()), said.at(-1)]).toEqual([
     1,
     "patchbay dhcp: Too many (2) FDs passed through socket activation",
@@ -142,7 +133,7 @@ test("a socket that is handed over is the one; of several none is", () => {
   count.mockImplementation(() => 1);
   const closed: string[] = [],
     given = { fd: 0, close: () => void closed.push("closed") } as unknown as listeners.Listener;
-  spies.push(spyOn(listeners.Listener, "handedOver").mockImplementation(() => given));
+  spyOn(listeners.Listener, "handedOver").mockImplementation(() => given);
   expect([runDaemon(args(...elsewhere())), closed, existsSync(socket)]).toEqual([0, ["closed"], false]);
 });
 

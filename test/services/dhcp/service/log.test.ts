@@ -24,35 +24,29 @@ test("a subject is said again after a minute, and the oldest make room for other
   // Behind whatever else was said in this process.
   const begin = 1e9;
   let now = begin;
-  const spies = [
-    spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line)),
-    spyOn(clock, "preciseSecondsSinceBoot").mockImplementation(() => now),
-    spyOn(trace, "note").mockImplementation((_, { text, ...facts }) =>
-      void traced.push(`${text} ${JSON.stringify(facts)}`)
-    ),
-  ];
+  using _line = spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line));
+  using _clock = spyOn(clock, "preciseSecondsSinceBoot").mockImplementation(() => now);
+  using _trace = spyOn(trace, "note").mockImplementation((_, { text, ...facts }) =>
+    void traced.push(`${text} ${JSON.stringify(facts)}`)
+  );
   const saidAt = (at: number, ...subjects: string[]) => {
     now = begin + at;
     for (const subject of subjects) sayRarely(subject, `about ${subject}`, { at });
     return said.splice(0);
   };
-  try {
-    say("at once", { why: 5 });
-    expect([said.splice(0), traced.splice(0)]).toEqual([["at once"], ['at once {"why":5}']]);
-    expect(saidAt(0, "a", "b")).toEqual(["about a", "about b"]);
-    expect(saidAt(59.9, "a")).toEqual([]);
-    expect(traced.splice(0).at(-1)).toBe('about a {"at":59.9}');
-    expect(saidAt(60, "a", "a")).toEqual(["about a"]);
-    // A thousand subjects of this minute make no room.
-    const others = Array.from({ length: 998 }, (_, number) => `subject ${number}`);
-    expect(saidAt(61, ...others).length).toBe(998);
-    expect(saidAt(61, "one more", "a", "b")).toEqual(["about one more"]);
-    expect(saidAt(119.9, "too many")).toEqual([]);
-    expect(traced.at(-1)).toBe('about too many {"at":119.9}');
-    // The minute of "a" is over.
-    expect(saidAt(120, "c", "d")).toEqual(["about c"]);
-    expect(saidAt(1000, "the end")).toEqual(["about the end"]);
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
+  say("at once", { why: 5 });
+  expect([said.splice(0), traced.splice(0)]).toEqual([["at once"], ['at once {"why":5}']]);
+  expect(saidAt(0, "a", "b")).toEqual(["about a", "about b"]);
+  expect(saidAt(59.9, "a")).toEqual([]);
+  expect(traced.splice(0).at(-1)).toBe('about a {"at":59.9}');
+  expect(saidAt(60, "a", "a")).toEqual(["about a"]);
+  // A thousand subjects of this minute make no room.
+  const others = Array.from({ length: 998 }, (_, number) => `subject ${number}`);
+  expect(saidAt(61, ...others).length).toBe(998);
+  expect(saidAt(61, "one more", "a", "b")).toEqual(["about one more"]);
+  expect(saidAt(119.9, "too many")).toEqual([]);
+  expect(traced.at(-1)).toBe('about too many {"at":119.9}');
+  // The minute of "a" is over.
+  expect(saidAt(120, "c", "d")).toEqual(["about c"]);
+  expect(saidAt(1000, "the end")).toEqual(["about the end"]);
 });
