@@ -2,16 +2,8 @@
 import { expect } from "bun:test";
 import { type Action, LeaseClient, type Settings } from "../../src/services/dhcp/v4/lease/client.ts";
 import type { Identity } from "../../src/services/dhcp/v4/lease/request.ts";
-import {
-  ACK,
-  decodeReply,
-  decodeRequest,
-  encodeReply,
-  type Message,
-  NAK,
-  OFFER,
-  option,
-} from "../../src/services/dhcp/v4/message/message.ts";
+import { ACK, decodeReply, type Message, NAK, OFFER, option } from "../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest, encodeReply } from "./dhcp/other-side.ts";
 import { SimulatedTime } from "./simulated-time.ts";
 
 export const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));

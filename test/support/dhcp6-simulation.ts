@@ -11,7 +11,6 @@ import {
   encode,
   encodeIa,
   encodeIaAddress,
-  encodeStatus,
   first,
   type IaAddress,
   type Message6,
@@ -51,7 +50,7 @@ export interface Said {
 
 export function said(type: number, asked: Message6, say: Said = {}): Message6 {
   const status = (code: number | undefined): Options6 =>
-    code === undefined ? [] : [[option.status, encodeStatus({ code, text: new TextEncoder().encode("so\n") })]];
+    code === undefined ? [] : [[option.status, Uint8Array.of(0, code, ...new TextEncoder().encode("so\n"))]];
   const addresses = (say.addresses ?? [{}]).map((one) =>
     [
       option.iaAddress,

@@ -1,7 +1,8 @@
 /** What a link carries, as tcpdump(8) saw it: whom frames are for, which sockets do not tell. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeReply, decodeRequest, type Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { decodeReply, type Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest } from "./other-side.ts";
 import { formatAddress } from "../../../src/net/address.ts";
 import { formatMac } from "../../../src/net/mac.ts";
 import type { Container } from "../machine.ts";

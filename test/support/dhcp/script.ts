@@ -1,5 +1,6 @@
 /** What a scripted server is to do, and the bytes of its answers: right ones by default, and any wrong ones. Pure. */
-import { ACK, encodeReply, type Message, NAK, OFFER, option } from "../../../src/services/dhcp/v4/message/message.ts";
+import { ACK, type Message, NAK, OFFER, option } from "../../../src/services/dhcp/v4/message/message.ts";
+import { encodeReply } from "./other-side.ts";
 import { formatAddress, offsetAddress, parseAddress } from "../../../src/net/address.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import { kindOf } from "./message-name.ts";

@@ -4,7 +4,8 @@
  */
 import { createSocket } from "node:dgram";
 import { appendFileSync, readFileSync } from "node:fs";
-import { decodeRequest, type Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { type Message } from "../../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest } from "./other-side.ts";
 import { formatAddress } from "../../../src/net/address.ts";
 import { formatMac } from "../../../src/net/mac.ts";
 import { kindOf } from "./message-name.ts";

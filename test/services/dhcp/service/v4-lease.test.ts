@@ -1,6 +1,6 @@
 /** An IPv4 lease on its link, in simulated time: what is sent, what the link gets, and when nothing is open. */
 import { expect, test } from "bun:test";
-import { decodeRequest, encodeReply } from "../../../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest, encodeReply } from "../../../support/dhcp/other-side.ts";
 import { EADDRNOTAVAIL, SyscallError } from "../../../../src/ffi/errno.ts";
 import { value } from "../../../support/dhcp/offer.ts";
 import { SimulatedAttachment } from "../../../support/dhcp/simulated-attachment.ts";

@@ -3,11 +3,11 @@ import { expect, test } from "bun:test";
 import { isDomainName, printableBytes, readSearchList } from "../../../../src/services/dhcp/names.ts";
 import {
   decodeReply,
-  encodeReply,
   encodeRequest,
   headOfReply,
   LONGEST_BYTES,
 } from "../../../../src/services/dhcp/v4/message/message.ts";
+import { encodeReply } from "../../../support/dhcp/other-side.ts";
 import { readOffer, UnusableOffer } from "../../../../src/services/dhcp/v4/message/offer.ts";
 import { readClasslessRoutes, readStaticRoutes } from "../../../../src/services/dhcp/v4/message/routes.ts";
 import { ip } from "../../../support/dhcp-simulation.ts";

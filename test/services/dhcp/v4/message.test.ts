@@ -2,12 +2,11 @@
 import { expect, test } from "bun:test";
 import {
   decodeReply,
-  decodeRequest,
-  encodeReply,
   encodeRequest,
   type Message,
   option,
 } from "../../../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest, encodeReply } from "../../../support/dhcp/other-side.ts";
 import { isDomainName, printableBytes } from "../../../../src/services/dhcp/names.ts";
 import { readOffer, UnusableOffer } from "../../../../src/services/dhcp/v4/message/offer.ts";
 import { readClasslessRoutes } from "../../../../src/services/dhcp/v4/message/routes.ts";

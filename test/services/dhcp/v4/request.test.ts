@@ -12,7 +12,7 @@ import {
 import { configuredRoutes } from "../../../../src/services/dhcp/configured-routes.ts";
 import type { LeaseOptions } from "../../../../src/services/dhcp/lease-options.ts";
 import { routesOf } from "../../../../src/services/dhcp/v4/lease/routes.ts";
-import { decodeRequest } from "../../../../src/services/dhcp/v4/message/message.ts";
+import { decodeRequest } from "../../../support/dhcp/other-side.ts";
 import type { Offered } from "../../../../src/services/dhcp/v4/message/offer.ts";
 import { parsePrefix } from "../../../../src/net/address.ts";
 import { ip } from "../../../support/dhcp-simulation.ts";

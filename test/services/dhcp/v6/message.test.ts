@@ -9,7 +9,6 @@ import {
   encode,
   encodeIa,
   encodeIaAddress,
-  encodeStatus,
   isDuid,
   LONGEST_BYTES,
   type Message6,
@@ -48,7 +47,7 @@ test("more options than a server has are no message, and within an association n
 
 test("fields are where RFC 8415 has them", () => {
   const address = { address: ip6("fd00::1"), preferred: 16, valid: Infinity, options: [] };
-  const status = encodeStatus({ code: 2, text: bytes("6e6f") });
+  const status = bytes("0002 6e6f");
   const ia = { iaid, renew: 1, rebind: 2, options: [[5, encodeIaAddress(address)], [13, status]] } as const;
   expect(encode({ type: 3, xid: 0x010203, options: [[3, encodeIa(ia)]] }).toHex()).toBe(
     "03010203" + "00030030" + "01020304" + "00000001" + "00000002" +

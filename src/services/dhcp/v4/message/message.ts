@@ -74,17 +74,8 @@ const XID_AT = 4,
 
 /** A client's message. Throws when its options are too long for one packet. */
 export function encodeRequest(message: Message): Uint8Array<ArrayBuffer> {
-  return encode(BOOTREQUEST, message);
-}
-
-/** A server's message: for tests. */
-export function encodeReply(message: Message): Uint8Array<ArrayBuffer> {
-  return encode(BOOTREPLY, message);
-}
-
-function encode(op: number, message: Message): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(LONGEST_BYTES), view = new DataView(bytes.buffer);
-  bytes.set([op, ETHERNET, MAC_BYTES]);
+  bytes.set([BOOTREQUEST, ETHERNET, MAC_BYTES]);
   view.setUint32(XID_AT, message.xid);
   view.setUint16(8, Math.min(message.secs, 0xffff));
   view.setUint16(10, message.broadcast ? BROADCAST : 0);
@@ -127,17 +118,8 @@ export function headOfReply(request: Uint8Array): [at: number, bytes: Uint8Array
 
 /** Returns a server's message, or undefined when the bytes are no sound message. */
 export function decodeReply(bytes: Uint8Array): Message | undefined {
-  return decode(BOOTREPLY, bytes);
-}
-
-/** A client's message: for tests. */
-export function decodeRequest(bytes: Uint8Array): Message | undefined {
-  return decode(BOOTREQUEST, bytes);
-}
-
-function decode(op: number, bytes: Uint8Array): Message | undefined {
   if (
-    bytes.length < OPTIONS_AT || bytes.length > LONGEST_BYTES || bytes[0] !== op || bytes[1] !== ETHERNET ||
+    bytes.length < OPTIONS_AT || bytes.length > LONGEST_BYTES || bytes[0] !== BOOTREPLY || bytes[1] !== ETHERNET ||
     bytes[2] !== MAC_BYTES
   ) {
     return undefined;

@@ -84,11 +84,6 @@ export interface IaAddress {
   options: Options6;
 }
 
-export interface Status {
-  code: number;
-  text: Uint8Array;
-}
-
 export function first(options: Options6, number: number): Uint8Array | undefined {
   return options.find(([one]) => one === number)?.[1];
 }
@@ -154,14 +149,7 @@ export function decodeIaAddress(bytes: Uint8Array): IaAddress | undefined {
     { address: bytes.slice(0, 16), preferred: secondsAt(bytes, 16), valid: secondsAt(bytes, 20), options };
 }
 
-export function encodeStatus({ code, text }: Status): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(STATUS_BYTES + text.length);
-  viewOf(bytes).setUint16(0, code);
-  bytes.set(text, STATUS_BYTES);
-  return bytes;
-}
-
-export function decodeStatus(bytes: Uint8Array): Status | undefined {
+export function decodeStatus(bytes: Uint8Array): { code: number; text: Uint8Array } | undefined {
   if (bytes.length < STATUS_BYTES) return undefined;
   return { code: viewOf(bytes).getUint16(0), text: bytes.slice(STATUS_BYTES) };
 }
