@@ -26,7 +26,7 @@ export class Attachment implements LeaseAttachment {
   readonly v4: V4Lease | undefined;
   readonly v6: V6Lease | undefined;
   private readonly pending = new PendingRequests();
-  private readonly netns: SharedHandle;
+  readonly netns: SharedHandle;
   private addressWatch: AddressWatch | undefined;
   private began = 0;
   /** What is wrong on our side. */
@@ -68,10 +68,6 @@ export class Attachment implements LeaseAttachment {
     return this.owner.network;
   }
 
-  get cookie(): string | undefined {
-    return this.location.cookie;
-  }
-
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
     const parts = Math.min(this.v4?.due ?? Infinity, this.v6?.due ?? Infinity);
@@ -108,10 +104,10 @@ export class Attachment implements LeaseAttachment {
   start(now: number, { address, isOurs, lease6 }: FormerLease): void {
     this.began = now;
     say(`${this.name}: acquiring lease`);
-    this.setUp(this.openNetns());
+    this.setUp(this.netns.open());
     this.v4?.start(now, address, isOurs);
     this.v6?.start(now, lease6);
-    this.closeNetns();
+    this.netns.close();
   }
 
   private setUp(handle: NetnsHandle): void {
@@ -162,14 +158,6 @@ export class Attachment implements LeaseAttachment {
     return false;
   }
 
-  openNetns(): NetnsHandle {
-    return this.netns.open();
-  }
-
-  closeNetns(): void {
-    this.netns.close();
-  }
-
   record(durable: boolean): boolean {
     try {
       this.context.journal.write(this.toRecord(), durable);
@@ -214,7 +202,7 @@ export class Attachment implements LeaseAttachment {
   }
 
   private watchAddresses(): void {
-    this.addressWatch = this.orSay(() => new AddressWatch(this.openNetns(), this.context.clock().boot));
+    this.addressWatch = this.orSay(() => new AddressWatch(this.netns.open(), this.context.clock().boot));
   }
 
   private limitLifetimes(handle: NetnsHandle, now: number): boolean {
@@ -224,7 +212,7 @@ export class Attachment implements LeaseAttachment {
   private stopWatching(): void {
     this.addressWatch?.close();
     this.addressWatch = undefined;
-    this.closeNetns();
+    this.netns.close();
   }
 
   /** Releases the leases, wherever the container is by now. */

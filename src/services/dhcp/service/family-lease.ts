@@ -7,7 +7,7 @@ import { SyscallError } from "../../../ffi/errno.ts";
 import { NetlinkError } from "../../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../../ffi/random.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { LinkGone, type NetnsHandle } from "../link/netns-handle.ts";
+import { LinkGone, type NetnsHandle, type SharedHandle } from "../link/netns-handle.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Arrival } from "../link/replies.ts";
 import type { LeaseOptions } from "../lease-options.ts";
@@ -27,10 +27,8 @@ export interface LeaseAttachment {
   readonly options: LeaseOptions;
   /** Somebody waits for ADD. */
   readonly isAwaited: boolean;
-  /** Opens the container's namespace, or shares what is open. Throws LinkGone. */
-  openNetns(): NetnsHandle;
-  /** Nothing of this lease needs the namespace now. */
-  closeNetns(): void;
+  /** The container's namespace, which every lease opens while it needs it. */
+  readonly netns: SharedHandle;
   /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and will be released. */
   record(durable: boolean): boolean;
   /** The lease can be used. */
@@ -150,7 +148,7 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
   }
 
   protected netns(): NetnsHandle {
-    return this.handle ??= this.attachment.openNetns();
+    return this.handle ??= this.attachment.netns.open();
   }
 
   /** The first question is due at once. */
@@ -215,7 +213,7 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
     this.sockets?.close();
     this.probing = this.sockets = undefined;
     this.listenUntil = Infinity;
-    if (this.handle !== undefined) this.attachment.closeNetns();
+    if (this.handle !== undefined) this.attachment.netns.close();
     this.handle = undefined;
   }
 }

@@ -212,7 +212,7 @@ export class Service {
     }
     const netnsPath = this.settings.hostPrefix + request.netnsPath;
     const attachment = Attachment.begin({ ...request, netnsPath }, netns, this.context);
-    if (before !== undefined && before.cookie === attachment.cookie && before.isUsable()) {
+    if (before !== undefined && before.location.cookie === attachment.location.cookie && before.isUsable()) {
       attachment.close();
       return before;
     }
