@@ -30,7 +30,6 @@ const lease6 = leaseTextOf6({
   nameServers: [],
   search: [],
   timeServers: [],
-  refresh: Infinity,
   ignored: [],
 });
 const owner = { network: "net", containerId: "c1", ifName: "eth0" };

@@ -53,7 +53,6 @@ export function leaseOf6(text: LeaseText6): Offered6 {
     nameServers: text.nameServers.map((one) => must(parseAddress(one))),
     search: text.search,
     timeServers: text.timeServers.map((one) => must(parseAddress(one))),
-    refresh: Infinity,
     ignored: [],
   };
 }

@@ -36,11 +36,8 @@ export interface Reply {
   nameServers: Uint8Array[];
   search: string[];
   timeServers: Uint8Array[];
-  /** Seconds after which information without an address is asked for again. */
-  refresh: number;
-  /** The longest pauses between SOLICITs and between INFORMATION-REQUESTs, when the server says them. */
+  /** The longest pause between SOLICITs, when the server says it. */
   solMaxRt?: number;
-  infMaxRt?: number;
   /** Options that were ignored, and why. */
   ignored: string[];
 }
@@ -60,9 +57,7 @@ export interface Binding {
 export class UnusableReply extends Error {}
 
 const MOST_SERVERS = 8, MOST_NAMES = 32;
-/** RFC 8415 section 7.6 and section 21.23. */
-const DEFAULT_REFRESH_S = 86400, SHORTEST_REFRESH_S = 600;
-/** RFC 8415 sections 21.24 and 21.25. */
+/** RFC 8415 section 21.24. */
 const LEAST_MAX_RT_S = 60, MOST_MAX_RT_S = 86400;
 /** Shares of the preferred lifetime (RFC 8415 section 21.4). */
 const RENEW_SHARE = 0.5, REBIND_SHARE = 0.8;
@@ -91,9 +86,7 @@ export function readReply({ options }: Pick<Message6, "options">, iaid: Uint8Arr
     nameServers: readServers(read, ignored),
     search: read(option.search, readNames) ?? [],
     timeServers: read(option.timeServers, readTimeServers) ?? [],
-    refresh: Math.max(read(option.refresh, readSeconds) ?? DEFAULT_REFRESH_S, SHORTEST_REFRESH_S),
     solMaxRt: read(option.longestSolicitPause, readMaxRt),
-    infMaxRt: read(option.longestInformPause, readMaxRt),
     ignored,
   };
 }
@@ -204,11 +197,7 @@ function readNames(bytes: Uint8Array): string[] | undefined {
   return labels.length === 0 && names.length > 0 ? names : undefined;
 }
 
-function readSeconds(bytes: Uint8Array): number | undefined {
-  return bytes.length === 4 ? secondsAt(bytes, 0) : undefined;
-}
-
 function readMaxRt(bytes: Uint8Array): number | undefined {
-  const seconds = readSeconds(bytes) ?? 0;
+  const seconds = bytes.length === 4 ? secondsAt(bytes, 0) : 0;
   return seconds >= LEAST_MAX_RT_S && seconds <= MOST_MAX_RT_S ? seconds : undefined;
 }
