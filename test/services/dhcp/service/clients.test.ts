@@ -238,22 +238,19 @@ test("a connection that makes trouble is closed and told of, and the others are 
   const one = connect(), other = connect(), said: string[] = [];
   turn();
   say(other, line);
-  const spies = [
-    spyOn(messages, "receiveWithDescriptors").mockImplementationOnce(() => {
-      throw new Error("a defect");
-    }),
-    spyOn(terminal, "printToStderr").mockImplementation((text) => void said.push(text)),
-  ];
+  using _defect = spyOn(messages, "receiveWithDescriptors").mockImplementationOnce(() => {
+    throw new Error("a defect");
+  });
+  using _line = spyOn(terminal, "printToStderr").mockImplementation((text) => void said.push(text));
   turn();
-  for (const spy of spies) spy.mockRestore();
   expect([heard(one), asked.length]).toEqual(["", 1]);
   expect(said).toEqual([expect.stringMatching(/^while a request was served: Error: a defect/)]);
 });
 
 test("512 are served at a time; others wait in the kernel", () => {
   let next = 1_000_000;
-  const spy = spyOn(sockets, "acceptNext").mockImplementation(() => next++), many = new Clients(listening, () => {});
+  using _accepting = spyOn(sockets, "acceptNext").mockImplementation(() => next++);
+  const many = new Clients(listening, () => {});
   for (let count = 0; count < 33; count++) many.wake(new Set([listening]), 0);
   expect([many.fds.length, many.fds.includes(listening), next]).toEqual([512, false, 1_000_512]);
-  spy.mockRestore();
 });

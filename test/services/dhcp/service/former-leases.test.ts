@@ -57,10 +57,9 @@ test("a directory that cannot be written to ends no service", () => {
   const fails = () => {
     throw new Error("the disk is full");
   };
-  const said: string[] = [],
-    spy = spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line));
+  const said: string[] = [];
+  using _line = spyOn(terminal, "printToStderr").mockImplementation((line) => void said.push(line));
   new ReleasedAddresses({ releasedAddresses: () => "", keepReleasedAddresses: fails }).keep();
-  spy.mockRestore();
   expect(said).toEqual(["addresses that were given back are forgotten: the disk is full"]);
 });
 

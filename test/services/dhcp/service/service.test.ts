@@ -261,14 +261,13 @@ test("the trouble of one container is not the others'", () => {
   using it = new SimulatedService(script).begin();
   it.add("c1");
   it.add("c2");
-  const spy = spyOn(V4Lease.prototype, "wake").mockImplementationOnce(() => {
+  using _defect = spyOn(V4Lease.prototype, "wake").mockImplementationOnce(() => {
     throw new Error("a defect");
   });
   expect(it.pass(1).filter((one) => one.startsWith("c"))).toEqual([
     "c2 gets 192.168.77.51/24",
     "c1 gets 192.168.77.50/24",
   ]);
-  spy.mockRestore();
   expect(it.link.log.find((one) => one.startsWith("c1/net/eth0: Error: a defect"))).toBeDefined();
 });
 

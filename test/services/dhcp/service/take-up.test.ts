@@ -162,11 +162,10 @@ test("a list has no more names than fit into an answer", () => {
 test("a record that makes trouble is told, and the others go on", () => {
   using it = new SimulatedService(script);
   keep(it, [agedRecord(it, "c1", 100), agedRecord(it, "c2", 100)]);
-  const spy = spyOn(Attachment, "resume").mockImplementationOnce(() => {
+  using _defect = spyOn(Attachment, "resume").mockImplementationOnce(() => {
     throw new Error("a defect");
   });
   it.begin();
-  spy.mockRestore();
   expect(it.list().length).toBe(1);
   expect(it.link.log[0]).toMatch(/^c\d\/net\/eth0: Error: a defect/);
 });
