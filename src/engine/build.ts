@@ -1,5 +1,5 @@
 /** Which build a program's file is. compile/entry.ts writes it. */
-import { closeFile, O_RDONLY, openFile, readAt } from "../ffi/files.ts";
+import { O_RDONLY, openFile, readAt, whileOpen } from "../ffi/files.ts";
 import { check } from "../ffi/libc.ts";
 
 /** SHA-1 of the program's parts. */
@@ -14,8 +14,7 @@ export function ownBuild(): Uint8Array {
 
 /** The build of a program of ours. For any other program the bytes mean nothing. */
 export function buildOf(path: string): Uint8Array {
-  const fd = openFile(path, O_RDONLY);
-  try {
+  return whileOpen(openFile(path, O_RDONLY), (fd) => {
     const head = new DataView(bytesAt(fd, path, 0, 4096).buffer);
     const first = Number(head.getBigUint64(32, true)),
       size = head.getUint16(54, true),
@@ -25,9 +24,7 @@ export function buildOf(path: string): Uint8Array {
       if (head.getUint32(at, true) === PT_LOAD) offset = Number(head.getBigUint64(at + 8, true));
     }
     return bytesAt(fd, path, offset + BUILD_AT, BUILD_BYTES);
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 function bytesAt(fd: number, path: string, offset: number, length: number): Uint8Array<ArrayBuffer> {

@@ -3,7 +3,7 @@
  * and is gone when that is closed, also when the process is killed.
  */
 import { SyscallError } from "./errno.ts";
-import { closeFile } from "./files.ts";
+import { whileOpen } from "./files.ts";
 import { bind, cString, lastErrno } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -18,12 +18,10 @@ export function openDetachedTmpfs(): number {
   const configure = bind({ syscall: { args: [number, number, number, "ptr", "ptr", number], returns: number } });
   const mount = bind({ syscall: { args: [number, number, number, number], returns: number } });
   const context = checked("fsopen", open.syscall(SYS_fsopen, cString("tmpfs"), FSOPEN_CLOEXEC));
-  try {
+  return whileOpen(context, () => {
     checked("fsconfig", configure.syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, null, null, 0));
     return checked("fsmount", mount.syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, 0));
-  } finally {
-    closeFile(context);
-  }
+  });
 }
 
 function checked(call: string, result: number | bigint): number {

@@ -20,6 +20,7 @@ import {
   readAt,
   removeFile,
   syncDescriptor,
+  whileOpen,
   writeAll,
 } from "./files.ts";
 import { bindLater, check, cString, fromUtf8, lastErrno, libc } from "./libc.ts";
@@ -74,23 +75,18 @@ export function linkTarget(path: string): string | undefined {
 export function replaceWithCopy(path: string, source: string, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   removeFile(temporary);
-  const from = openFile(source, O_RDONLY);
+  const bytes = whileOpen(openFile(source, O_RDONLY), (fd) => readAll(fd, identify(fd).size + 1, source));
   try {
-    const to = openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    try {
+    whileOpen(openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600), (fd) => {
       // One large write puts the file into the page cache in large folios (docs/decisions/0006-what-the-build-changes.md).
-      writeAll(to, readAll(from, identify(from).size + 1, source), temporary);
-      check("chmod", c().fchmod(to, mode), path);
-      syncDescriptor(to, temporary);
-    } finally {
-      closeFile(to);
-    }
+      writeAll(fd, bytes, temporary);
+      check("chmod", c().fchmod(fd, mode), path);
+      syncDescriptor(fd, temporary);
+    });
     rename(temporary, path);
   } catch (error) {
     removeFile(temporary);
     throw error;
-  } finally {
-    closeFile(from);
   }
 }
 

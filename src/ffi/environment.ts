@@ -3,7 +3,7 @@
  * bytes: `NAME=value` entries, each with a terminating NUL.
  */
 import type { Pointer } from "bun:ffi";
-import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
+import { O_RDONLY, openFile, readAll, whileOpen } from "./files.ts";
 import { bindLater, cString, fromUtf8, LIBDL, utf8 } from "./libc.ts";
 import { read, toArrayBuffer } from "./native.ts";
 
@@ -82,10 +82,6 @@ function blockOnTheStack(): Uint8Array | undefined {
 }
 
 function blockInProc(): Uint8Array {
-  const fd = openFile("/proc/self/environ", O_RDONLY);
-  try {
-    return readAll(fd, undefined, "/proc/self/environ");
-  } finally {
-    closeFile(fd);
-  }
+  const path = "/proc/self/environ";
+  return whileOpen(openFile(path, O_RDONLY), (fd) => readAll(fd, undefined, path));
 }

@@ -1,5 +1,5 @@
 /** Offloads of a link (linux/ethtool.h, SIOCETHTOOL of linux/sockios.h), in the namespace of the thread. */
-import { closeFile } from "./files.ts";
+import { whileOpen } from "./files.ts";
 import { check, cString, libc } from "./libc.ts";
 import { ptr } from "./native.ts";
 import { AF_INET, openSocket, SOCK_DGRAM } from "./socket/socket.ts";
@@ -72,10 +72,7 @@ function send(ifName: string, argument: Uint32Array): void {
   const ifreq = new Uint8Array(IFREQ_BYTES); // name of 16 bytes, then the address of the argument
   ifreq.set(name.subarray(0, NAME_BYTES - 1));
   new DataView(ifreq.buffer).setBigUint64(NAME_BYTES, BigInt(ptr(argument)), true);
-  const fd = openSocket("socket", AF_INET, SOCK_DGRAM);
-  try {
+  whileOpen(openSocket("socket", AF_INET, SOCK_DGRAM), (fd) => {
     check("ioctl SIOCETHTOOL", libc.ioctl(fd, SIOCETHTOOL, ifreq), ifName);
-  } finally {
-    closeFile(fd);
-  }
+  });
 }

@@ -65,6 +65,15 @@ export function closeFile(fd: number): void {
   libc.close(fd);
 }
 
+/** Runs `work` with the descriptor, which is closed afterwards. */
+export function whileOpen<T>(fd: number, work: (fd: number) => T): T {
+  try {
+    return work(fd);
+  } finally {
+    closeFile(fd);
+  }
+}
+
 /** Guards against endless input. */
 const LONGEST = 64 * 1024 * 1024;
 
@@ -185,12 +194,7 @@ export function readConfiguredFile(path: string, limitBytes = 1024 * 1024): stri
   if (!exists(path)) return undefined;
   if (!isRegularFile(identify(path))) throw new SyscallError("open", EINVAL, `${path}: not a regular file`);
   const fd = openExisting(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (fd === undefined) return undefined;
-  try {
-    return fromUtf8(readAll(fd, limitBytes, path));
-  } finally {
-    closeFile(fd);
-  }
+  return fd === undefined ? undefined : whileOpen(fd, () => fromUtf8(readAll(fd, limitBytes, path)));
 }
 
 /** Makes the directory and its missing parents, each with `mode`. */
@@ -268,12 +272,7 @@ export function syncDescriptor(fd: number, subject: string): void {
 }
 
 export function syncDirectory(path: string): void {
-  const fd = openFile(path, O_RDONLY | O_DIRECTORY);
-  try {
-    syncDescriptor(fd, path);
-  } finally {
-    closeFile(fd);
-  }
+  whileOpen(openFile(path, O_RDONLY | O_DIRECTORY), (fd) => syncDescriptor(fd, path));
 }
 
 /** Removes the directory if it is empty; answers whether it did. */
@@ -304,7 +303,7 @@ export function entriesIn(path: string): DirectoryEntry[] {
   const entries: DirectoryEntry[] = [];
   const fd = openExisting(path, O_RDONLY | O_DIRECTORY);
   if (fd === undefined) return entries;
-  try {
+  return whileOpen(fd, () => {
     const buffer = new Uint8Array(32768);
     const view = new DataView(buffer.buffer);
     for (;;) {
@@ -320,9 +319,7 @@ export function entriesIn(path: string): DirectoryEntry[] {
         entries.push({ name, kind: kindOf(buffer[at + 18]!, `${path}/${name}`) });
       }
     }
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 /** Some file systems do not tell the type with the name. */

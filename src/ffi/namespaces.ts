@@ -2,7 +2,7 @@
  * Other namespaces than those that this process began in, and what is mounted in them: unshare(2), setns(2), mount(2),
  * mount_setattr(2). They hold for the calling thread and for the programs that it starts. netns.ts has those of networks.
  */
-import { closeFile, O_RDONLY, openFile, placeOf } from "./files.ts";
+import { O_RDONLY, openFile, placeOf, whileOpen } from "./files.ts";
 import { bindLater, check, cString, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { CLONE_NEWNET } from "./netns.ts";
@@ -26,12 +26,8 @@ const c = bindLater({
  * directory of the namespace, as after `enterCopyOf`; throws in a chroot, which is another.
  */
 export function leaveOthersMounts(): void {
-  const root = placeOf("/"), mounts = openOwnMounts();
-  try {
-    enter(mounts);
-  } finally {
-    closeFile(mounts);
-  }
+  const root = placeOf("/");
+  whileOpen(openOwnMounts(), enter);
   if (placeOf("/") !== root) {
     throw new Error("this is a chroot, and what is mounted outside of it cannot be told apart: run it outside");
   }
@@ -74,8 +70,7 @@ function shareNoDirectories(): void {
 
 /** The first program that `start` starts is process 1 of a new namespace. When it ends, the kernel ends all others there. */
 export function inNewProcessNamespace<T>(start: () => T): T {
-  const home = openFile("/proc/self/ns/pid", O_RDONLY);
-  try {
+  return whileOpen(openFile("/proc/self/ns/pid", O_RDONLY), (home) => {
     check("unshare", c().unshare(CLONE_NEWPID), "process namespace");
     try {
       return start();
@@ -83,9 +78,7 @@ export function inNewProcessNamespace<T>(start: () => T): T {
       // This process's own threads could not begin otherwise.
       check("setns", libc.setns(home, CLONE_NEWPID), "process namespace");
     }
-  } finally {
-    closeFile(home);
-  }
+  });
 }
 
 function mount(source: string, target: string, type: string, flags: number): void {

@@ -1,20 +1,18 @@
 /** The network namespaces that processes are in, or that are mounted here. */
-import { closeFile, identify, listDirectory, readTextFile } from "./files.ts";
+import { closeFile, identify, listDirectory, readTextFile, whileOpen } from "./files.ts";
 import { NETLINK_ROUTE, openNetlink } from "./netlink/socket.ts";
 import { inNetns, netnsCookie, openNetns, openOwnNetns } from "./netns.ts";
 
 /** Their cookies. What this process may not enter is left out, as are all before Linux 5.14. */
 export function cookiesInSight(): Set<string> {
-  const cookies = new Set<string>(), seen = new Set<string>(), home = openOwnNetns();
-  try {
+  const cookies = new Set<string>(), seen = new Set<string>();
+  whileOpen(openOwnNetns(), (home) => {
     for (const path of pathsInSight()) {
       const cookie = cookieAt(path, seen, home);
       if (cookie !== undefined) cookies.add(cookie);
     }
-    return cookies;
-  } finally {
-    closeFile(home);
-  }
+  });
+  return cookies;
 }
 
 function pathsInSight(): string[] {

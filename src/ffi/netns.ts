@@ -3,7 +3,7 @@
  */
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { printToStderr } from "./terminal.ts";
-import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile } from "./files.ts";
+import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile, whileOpen } from "./files.ts";
 import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
 import { getOption } from "./socket/socket.ts";
 
@@ -67,28 +67,20 @@ export function netnsCookie(socketFd: number): string | undefined {
 
 /** Runs `work` with the path of a new network namespace that is removed afterwards. */
 export function withScratchNetns<T>(work: (path: string) => T): T {
-  const scratch = makeNetns();
-  try {
-    return work(`/proc/self/fd/${scratch}`);
-  } finally {
-    closeFile(scratch);
-  }
+  return whileOpen(makeNetns(), (scratch) => work(`/proc/self/fd/${scratch}`));
 }
 
 /** A new one, as a descriptor. It ends with what holds it. */
 export function makeNetns(): number {
   const { unshare } = bind({ unshare: { args: ["i32"], returns: "i32" } });
-  const home = openOwnNetns();
-  try {
+  return whileOpen(openOwnNetns(), (home) => {
     check("unshare", unshare(CLONE_NEWNET), "network namespace");
     try {
       return openOwnNetns();
     } finally {
       returnTo(home);
     }
-  } finally {
-    closeFile(home);
-  }
+  });
 }
 
 /** Runs `work` with the thread inside `netns`, then returns to `home`. `work` must be synchronous. Errors name `path`. */

@@ -4,7 +4,7 @@
  * what is missing where it belongs.
  */
 import { linkTarget } from "./directory-entries.ts";
-import { closeFile, identify, namesIn, O_PATH, openFile, readTextFile } from "./files.ts";
+import { closeFile, identify, namesIn, O_PATH, openFile, readTextFile, whileOpen } from "./files.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "./netlink/socket.ts";
 import { inNetns, openNetns, openOwnNetns } from "./netns.ts";
 import { mountedNamespaces } from "./netns-in-sight.ts";
@@ -25,17 +25,14 @@ export interface OtherNamespace {
  * without one it is not known what is a container's.
  */
 export function someOtherNamespace(container: number | undefined, look: (other: OtherNamespace) => boolean): boolean {
-  const home = openOwnNetns();
-  try {
+  return whileOpen(openOwnNetns(), (home) => {
     const own = inodeOf(home), theirs = container === undefined ? "" : inodeOf(container);
     for (const [inode, { path, ...rest }] of placesInSight(theirs)) {
       if (inode === own || inode === theirs) continue;
       if (inSocketAt(path, home, (socket) => look({ socket, home, ...rest }))) return true;
     }
     return false;
-  } finally {
-    closeFile(home);
-  }
+  });
 }
 
 interface HeldNamespace extends Pick<OtherNamespace, "holder" | "isContainers"> {

@@ -12,6 +12,7 @@ import {
   openFile,
   readKernelsText,
   readTextFile,
+  whileOpen,
 } from "./files.ts";
 import { bindLater, check, cString, fromUtf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
@@ -35,11 +36,7 @@ export class ProcessFiles {
 
   text(name: string): string {
     const fd = check("openat", c().openat(this.directory, cString(name), O_RDONLY | O_CLOEXEC), name);
-    try {
-      return readKernelsText(fd, name);
-    } finally {
-      closeFile(fd);
-    }
+    return whileOpen(fd, () => readKernelsText(fd, name));
   }
 
   /** Where a link leads, such as `ns/net`. */

@@ -9,7 +9,7 @@
  * Such a program runs from a memory file. Its exit status is the errno of the kernel's answer.
  */
 import { SyscallError } from "./errno.ts";
-import { closeFile, writeAll } from "./files.ts";
+import { closeFile, whileOpen, writeAll } from "./files.ts";
 import { memoryFile } from "./memory.ts";
 import { spawn, waitFor } from "./spawn.ts";
 
@@ -24,12 +24,7 @@ declare const NATIVE_HOLDER: string | undefined;
 export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {
   if (typeof NATIVE_REAPER === "undefined") return undefined;
   const fd = memoryFileWith(message, "patchbay-message");
-  if (fd === undefined) return undefined;
-  try {
-    return start(NATIVE_REAPER, [socketFd, fd]);
-  } finally {
-    closeFile(fd);
-  }
+  return fd === undefined ? undefined : whileOpen(fd, () => start(NATIVE_REAPER, [socketFd, fd]));
 }
 
 /**

@@ -2,7 +2,7 @@
  * A process that stays has nothing of the one that began it: session, descriptors, directory, ignored signals, priorities,
  * scheduling, processors, personality.
  */
-import { closeFile, namesIn, O_WRONLY, openFile, writeAll } from "./files.ts";
+import { namesIn, O_WRONLY, openFile, whileOpen, writeAll } from "./files.ts";
 import { bind, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { ioprio_set, sched_setscheduler } from "./system-calls.ts";
@@ -39,17 +39,8 @@ export function becomeIndependent(lastKept: number): void {
   }
   process.chdir("/");
   try {
-    writeText("/proc/self/oom_score_adj", "0");
+    whileOpen(openFile("/proc/self/oom_score_adj", O_WRONLY), (fd) => writeAll(fd, utf8("0")));
   } catch {
     // In a container whose runtime has raised it, it stays so.
-  }
-}
-
-function writeText(path: string, text: string): void {
-  const fd = openFile(path, O_WRONLY);
-  try {
-    writeAll(fd, utf8(text));
-  } finally {
-    closeFile(fd);
   }
 }

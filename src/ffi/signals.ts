@@ -7,7 +7,7 @@
  */
 import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { bind, bindLater, check, fromUtf8, lastErrno, libc, LIBPTHREAD } from "./libc.ts";
-import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
+import { O_RDONLY, openFile, readAll, whileOpen } from "./files.ts";
 import { FFIType } from "./native.ts";
 
 // asm-generic/signal.h
@@ -51,13 +51,9 @@ function isIn(
   signal: number,
   pid: number | "self",
 ): boolean {
-  const fd = openFile(`/proc/${pid}/status`, O_RDONLY);
-  try {
-    const signals = fromUtf8(readAll(fd)).matchAll(new RegExp(`^(?:${sets.join("|")}):\t([0-9a-f]+)$`, "gm"));
-    return [...signals].some(([, set]) => (BigInt(`0x${set}`) & setOf([signal])[0]!) !== 0n);
-  } finally {
-    closeFile(fd);
-  }
+  const status = whileOpen(openFile(`/proc/${pid}/status`, O_RDONLY), (fd) => fromUtf8(readAll(fd)));
+  const signals = status.matchAll(new RegExp(`^(?:${sets.join("|")}):\t([0-9a-f]+)$`, "gm"));
+  return [...signals].some(([, set]) => (BigInt(`0x${set}`) & setOf([signal])[0]!) !== 0n);
 }
 
 export function blockSignals(signals: readonly number[]): void {

@@ -3,7 +3,16 @@
  * keys belong to the namespace of the thread.
  */
 import { EACCES, EINVAL, ENOENT, EPERM, EROFS, EXDEV, isErrno, SyscallError } from "./errno.ts";
-import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readKernelsText, writeAll } from "./files.ts";
+import {
+  closeFile,
+  O_NOFOLLOW,
+  O_RDONLY,
+  O_WRONLY,
+  openFile,
+  readKernelsText,
+  whileOpen,
+  writeAll,
+} from "./files.ts";
 import { check, libc, utf8 } from "./libc.ts";
 
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -35,27 +44,18 @@ export function readSysctl(key: string): string | undefined {
     if (isErrno(error, ENOENT)) return undefined;
     throw error;
   }
-  try {
-    return readKernelsText(fd, key).trimEnd();
-  } finally {
-    closeFile(fd);
-  }
+  return whileOpen(fd, () => readKernelsText(fd, key).trimEnd());
 }
 
-/** Succeeds where the value is right already and /proc/sys cannot be written, as in containers that are hosts. */
 /** As sysctl(8) writes the key. The dots of a link's name are slashes there. */
 export function sysctlName(key: string): string {
   return key.replace(/[./]/g, (character) => character === "/" ? "." : "/");
 }
 
+/** Succeeds where the value is right already and /proc/sys cannot be written, as in containers that are hosts. */
 export function writeSysctl(key: string, value: string): void {
   try {
-    const fd = openSysctl(key, O_WRONLY);
-    try {
-      writeAll(fd, utf8(value), key);
-    } finally {
-      closeFile(fd);
-    }
+    whileOpen(openSysctl(key, O_WRONLY), (fd) => writeAll(fd, utf8(value), key));
   } catch (error) {
     if (!isErrno(error, EROFS, EACCES, EPERM) || readSysctl(key) !== value) throw error;
   }

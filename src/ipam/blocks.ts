@@ -3,7 +3,7 @@
  * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
 import { bootId } from "../ffi/boot.ts";
-import { closeFile, createFile, namesIn, O_RDWR, removeFile, writeAll, writerId } from "../ffi/files.ts";
+import { closeFile, createFile, namesIn, O_RDWR, removeFile, whileOpen, writeAll, writerId } from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../process/state-file.ts";
@@ -88,7 +88,7 @@ function openBlock(store: Store, prefix: Prefix, name: string): Opened {
   }
   if (file === undefined) return { state: "missing" };
   const { fd, size } = file, sizeBytes = blockSizeBytes(prefix);
-  try {
+  return whileOpen(fd, (): Opened => {
     if (size !== sizeBytes) return { state: "damaged" };
     const buffer = mapShared(fd, sizeBytes, path);
     store.mappings.push(buffer);
@@ -97,9 +97,7 @@ function openBlock(store: Store, prefix: Prefix, name: string): Opened {
     if (state === "damaged") return { state };
     if (state === "current") store.blocks.set(name, block);
     return { state, block };
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 function bootIdBytes(): Uint8Array {

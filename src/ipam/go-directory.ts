@@ -25,6 +25,7 @@ import {
   removeFile,
   syncDescriptor,
   syncDirectory,
+  whileOpen,
   writeAll,
 } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
@@ -135,12 +136,10 @@ export function removeLease(directory: string, address: Uint8Array, text: string
 function underGoLock<T>(directory: string, work: () => T): T {
   const fd = openGoLock(directory);
   if (fd === undefined) return work();
-  try {
+  return whileOpen(fd, () => {
     lockExclusive(fd, `${directory}/lock`);
     return work();
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 function openGoLock(directory: string): number | undefined {

@@ -7,7 +7,7 @@ import { beforeWaitingFor } from "./patience.ts";
 import { EACCES, EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
 import { throwIfInterrupted } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "../ffi/libc.ts";
-import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
+import { makeDirectories, O_DIRECTORY, O_RDONLY, openFile, whileOpen } from "../ffi/files.ts";
 import { warn } from "./warn.ts";
 
 // sys/file.h
@@ -173,13 +173,10 @@ export function whileDirectoryLockedIfPossible<T>(directory: string, work: () =>
 
 function withDirectory<T>(directory: string, lock: (fd: number) => void, work: () => T): T {
   makeDirectories(directory, 0o755);
-  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
-  try {
+  return whileOpen(openFile(directory, O_RDONLY | O_DIRECTORY), (fd) => {
     lock(fd);
     return work();
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 function lockOrWarn(fd: number, subject: string): void {

@@ -37,6 +37,7 @@ import {
   readAll,
   removeFile,
   truncateFile,
+  whileOpen,
   writeAll,
 } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
@@ -77,11 +78,8 @@ export function openExistingState(path: string, flags: number, whose: Whose = "o
 export function readStateFile(path: string, whose: Whose = "own", limitBytes?: number): string | undefined {
   const state = openExistingState(path, O_RDONLY, whose);
   if (state === undefined) return undefined;
-  try {
-    return state.size === 0 ? "" : fromUtf8(readAll(state.fd, limitBytes, path, state.size));
-  } finally {
-    closeFile(state.fd);
-  }
+  const { fd, size } = state;
+  return whileOpen(fd, () => size === 0 ? "" : fromUtf8(readAll(fd, limitBytes, path, size)));
 }
 
 /** Like `readStateFile`, for clean-up: what is not trusted counts as lost, with a warning. */
@@ -92,12 +90,10 @@ export function readTrustedState(path: string): string | undefined {
 /** Makes the file, or overwrites it. Not atomic: after a crash it may be wrong, but a reader never finds it empty. */
 export function overwriteStateFile(path: string, text: string, whose: Whose = "own"): void {
   const bytes = utf8(text), { fd, size } = openStateFile(path, O_WRONLY | O_CREAT, whose);
-  try {
+  whileOpen(fd, () => {
     writeAll(fd, bytes, path);
     if (bytes.length < size) truncateFile(fd, bytes.length, path);
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 /** Undefined, with a warning, when the work met something that is not trusted. */
@@ -180,11 +176,7 @@ export function tryStateDirectory(path: string): void {
     if (isErrno(error, EOPNOTSUPP)) return;
     throw error;
   }
-  try {
-    writeAll(fd, new Uint8Array(TRIED_BYTES), place);
-  } finally {
-    closeFile(fd);
-  }
+  whileOpen(fd, () => writeAll(fd, new Uint8Array(TRIED_BYTES), place));
 }
 
 /** O_NONBLOCK: a FIFO waits for nobody. O_NOCTTY: a terminal does not become this process's. */

@@ -1,6 +1,6 @@
 /** What the ledgers of other attachments claim: the same link, or a thing without an owner. */
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
-import { closeFile, identify, O_APPEND, O_WRONLY, writeAll } from "../../ffi/files.ts";
+import { identify, O_APPEND, O_WRONLY, whileOpen, writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { openExistingState } from "../../process/state-file.ts";
 import { listAllLedgers } from "./ledger.ts";
@@ -90,10 +90,5 @@ function hasPath(netnsPath: string): boolean {
 
 function appendTo(path: string, text: string): void {
   const fd = openExistingState(path, O_WRONLY | O_APPEND)?.fd;
-  if (fd === undefined) return;
-  try {
-    writeAll(fd, utf8(text), path);
-  } finally {
-    closeFile(fd);
-  }
+  if (fd !== undefined) whileOpen(fd, () => writeAll(fd, utf8(text), path));
 }

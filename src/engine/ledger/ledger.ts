@@ -13,6 +13,7 @@ import {
   O_RDONLY,
   removeEmptyDirectory,
   removeFile,
+  whileOpen,
 } from "../../ffi/files.ts";
 import { lockShared, StillLocked, tryLockExclusive, tryLockShared } from "../../process/lock.ts";
 import {
@@ -193,14 +194,11 @@ function openToLock(path: string): number | undefined {
 /** Runs `work` under the exclusive lock. Returns false, without running it, while an ADD or DEL holds the lock, or after DEL. */
 export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   const fd = openExistingState(path, O_RDONLY)?.fd;
-  if (fd === undefined) return false;
-  try {
+  return fd !== undefined && whileOpen(fd, () => {
     if (!tryLockExclusive(fd) || identify(fd).links === 0) return false;
     work();
     return true;
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 /** An ADD that was killed before it wrote its first line leaves an empty file. */
@@ -222,20 +220,26 @@ export function removeAllEmptyLedgers(plugin?: string): void {
 /** Other files stay: the state directory can be chosen, and may be one that others use. */
 function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
-  for (const name of ledgerNamesIn(directory).filter(isMeant)) {
-    if (isEmptyFile(`${directory}/${name}`)) removeUnlessBegun(`${directory}/${name}`);
-  }
+  for (const name of ledgerNamesIn(directory).filter(isMeant)) removeIfEmpty(`${directory}/${name}`);
   if (hasOurMode(directory)) removeEmptyDirectory(directory);
 }
 
 /** An ADD that is about to write its first line holds the lock. */
-function removeUnlessBegun(path: string): void {
-  const fd = openToLock(path);
+function removeIfEmpty(path: string): void {
+  const fd = looksEmpty(path) ? openToLock(path) : undefined;
   if (fd === undefined) return;
-  try {
+  whileOpen(fd, () => {
     if (tryLockExclusive(fd) && identify(fd).size === 0) removeFile(path);
-  } finally {
-    closeFile(fd);
+  });
+}
+
+function looksEmpty(path: string): boolean {
+  try {
+    const file = identify(path, false);
+    return isRegularFile(file) && file.size === 0;
+  } catch {
+    // A DEL of another container has removed it meanwhile, or it is another's.
+    return false;
   }
 }
 
@@ -245,22 +249,6 @@ function hasOurMode(directory: string): boolean {
     return (identify(directory, false).mode & 0o7777) === 0o700;
   } catch {
     return false;
-  }
-}
-
-/** Returns false for the file of an ADD that is about to write into it. */
-function isEmptyFile(path: string): boolean {
-  let fd: number | undefined;
-  try {
-    const file = identify(path, false);
-    if (!isRegularFile(file) || file.size > 0) return false;
-    fd = openExistingState(path, O_RDONLY)?.fd;
-    return fd !== undefined && tryLockExclusive(fd) && identify(fd).size === 0;
-  } catch {
-    // A DEL of another container has removed it meanwhile, or it is another's.
-    return false;
-  } finally {
-    if (fd !== undefined) closeFile(fd);
   }
 }
 

@@ -3,7 +3,7 @@
  * container that is gone.
  */
 import { EAGAIN, EINTR, SyscallError } from "../errno.ts";
-import { closeFile } from "../files.ts";
+import { closeFile, whileOpen } from "../files.ts";
 import { check, lastErrno, libc } from "../libc.ts";
 import { controlOfLast, receivePacket, senderOfLast } from "./message.ts";
 import { type FilterRule, ofThisHost, setFilter } from "./filter.ts";
@@ -84,13 +84,10 @@ export class PacketSocket {
 
 /** A whole frame, with its header, out of the link. */
 export function sendFrame(link: number, frame: Uint8Array): void {
-  const fd = openSocket("socket AF_PACKET", AF_PACKET, SOCK_RAW);
-  try {
-    const address = linkAddress(link, 0);
+  const address = linkAddress(link, 0);
+  whileOpen(openSocket("socket AF_PACKET", AF_PACKET, SOCK_RAW), (fd) => {
     check("sendto AF_PACKET", Number(libc.sendto(fd, frame, frame.length, 0, address, address.length)));
-  } finally {
-    closeFile(fd);
-  }
+  });
 }
 
 /** struct sockaddr_ll */

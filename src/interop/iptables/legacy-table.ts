@@ -7,7 +7,7 @@
  * plan runs again.
  */
 import { environmentEntries } from "../../ffi/environment.ts";
-import { closeFile } from "../../ffi/files.ts";
+import { whileOpen } from "../../ffi/files.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { lockExclusive } from "../../process/lock.ts";
@@ -32,8 +32,7 @@ export function readTable(name: TableName, family: Family): IptablesTable {
 export function changeTable(name: TableName, family: Family, plan: TablePlan): void {
   beforeWaitingFor("legacy iptables");
   // Rules belong to a network namespace, and so does the lock.
-  const lock = openOwnNetns();
-  try {
+  whileOpen(openOwnNetns(), (lock) => {
     lockExclusive(lock);
     for (let attempt = 1;; attempt++) {
       const change = new LegacyChange(name, family);
@@ -47,9 +46,7 @@ export function changeTable(name: TableName, family: Family, plan: TablePlan): v
         if (attempt === ATTEMPTS || !change.isOutdated()) throw error;
       }
     }
-  } finally {
-    closeFile(lock);
-  }
+  });
 }
 
 interface FoundInText extends PresentRule {
