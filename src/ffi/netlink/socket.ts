@@ -1,6 +1,7 @@
 /** What the rest of the program sees of netlink: a socket that sends requests and hands on the kernel's answers. */
 import { type BatchError, sendBatch } from "./batch.ts";
 import { dumpAll, type NetlinkRequest, sendRequest } from "./exchange.ts";
+import { isNetlinkError } from "./netlink-error.ts";
 import { openTransport } from "./transport.ts";
 import type { NetlinkMessage, Writer } from "./wire.ts";
 
@@ -22,6 +23,33 @@ export interface NetlinkSocket {
   /** Nothing is left to read. */
   isQuiet(): boolean;
   close(): void;
+}
+
+/** Sends one request. Returns false when the kernel refuses it for one of the reasons. */
+export function tryRequest(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  reasons: readonly number[],
+  onReply?: (message: NetlinkMessage) => void,
+): boolean {
+  try {
+    socket.request(request, onReply);
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, ...reasons)) return false;
+    throw error;
+  }
+}
+
+/** Asks for all objects. `read` puts what it makes of each message into the list. */
+export function listOf<T>(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  read: (message: NetlinkMessage, found: T[]) => void,
+): T[] {
+  let found: T[] = [];
+  socket.dump(request, (message) => read(message, found), () => void (found = []));
+  return found;
 }
 
 /** Opens a socket in the namespace the thread is in. It keeps that namespace when the thread leaves. */

@@ -8,7 +8,7 @@ import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { isSameBytes } from "../../../net/address.ts";
 import { EINVAL, ENOENT } from "../../errno.ts";
 import { type AttrsOf, attrTable, binary, type Codec, custom, nest, u16be, u32, u32be, u8 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
 import type { Writer } from "../wire.ts";
 import * as conntrack from "../uapi/nfnetlink-conntrack.ts";
 
@@ -136,41 +136,37 @@ export function deleteOneByOne(
   family: 4 | 6,
   isDoomed: (connection: TrackedConnection) => boolean,
 ): void {
-  let doomed: AttrsOf<typeof foundAttrs.rows>[] = [];
-  socket.dump(
+  const doomed = listOf<AttrsOf<typeof foundAttrs.rows>>(
+    socket,
     {
       what: "list connections",
       type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_GET,
       body: (writer) => header(writer, family),
     },
-    ({ payload }) => {
-      const found = foundAttrs.decode(payload.subarray(HEADER_BYTES));
-      if (found.original === undefined || found.reply === undefined) return;
+    ({ payload }, found) => {
+      const values = foundAttrs.decode(payload.subarray(HEADER_BYTES));
+      if (values.original === undefined || values.reply === undefined) return;
       const connection = {
-        original: tupleAttrs.decode(found.original),
-        reply: tupleAttrs.decode(found.reply),
-        status: found.status ?? 0,
+        original: tupleAttrs.decode(values.original),
+        reply: tupleAttrs.decode(values.reply),
+        status: values.status ?? 0,
       };
-      if (isDoomed(connection)) doomed.push({ ...found, reply: undefined, status: undefined });
+      if (isDoomed(connection)) found.push({ ...values, reply: undefined, status: undefined });
     },
-    () => void (doomed = []),
   );
   for (const connection of doomed) {
-    try {
-      socket.request({
-        what: "delete connection",
-        type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_DELETE,
-        table: foundAttrs,
-        fixedBytes: HEADER_BYTES,
-        body: (writer) => {
-          header(writer, family);
-          foundAttrs.encode(writer, connection);
-        },
-      });
-    } catch (error) {
-      // It ended, or was replaced by another one.
-      if (!isNetlinkError(error, ENOENT)) throw error;
-    }
+    const request = {
+      what: "delete connection",
+      type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_DELETE,
+      table: foundAttrs,
+      fixedBytes: HEADER_BYTES,
+      body: (writer: Writer) => {
+        header(writer, family);
+        foundAttrs.encode(writer, connection);
+      },
+    };
+    // ENOENT: it ended, or was replaced by another one.
+    tryRequest(socket, request, [ENOENT]);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Sockets that wait for packets of anybody: `ss -ltun` (sock_diag(7)). */
 import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { attrTable, u8 } from "../attrs.ts";
-import type { NetlinkSocket } from "../socket.ts";
+import { listOf, type NetlinkSocket } from "../socket.ts";
 import { INET_DIAG_SKV6ONLY, SOCK_DIAG_BY_FAMILY, TCP_CLOSE, TCP_LISTEN } from "../uapi/inet-diag.ts";
 import type { Writer } from "../wire.ts";
 
@@ -29,14 +29,14 @@ const answerAttrs = attrTable("INET_DIAG", { isV6Only: u8(INET_DIAG_SKV6ONLY) })
 
 /** `socket` is one of NETLINK_SOCK_DIAG, `protocol` a number of IP. Lists those of one family. */
 export function listListening(socket: NetlinkSocket, family: 4 | 6, protocol: number): ListeningSocket[] {
-  let found: ListeningSocket[] = [];
-  socket.dump(
+  return listOf(
+    socket,
     {
       what: `list sockets of protocol ${protocol}`,
       type: SOCK_DIAG_BY_FAMILY,
       body: (writer) => writeQuestion(writer, family, protocol),
     },
-    ({ payload }) => {
+    ({ payload }, found) => {
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
       const { isV6Only = 0 } = answerAttrs.decode(payload.subarray(ANSWER_BYTES));
       found.push({
@@ -46,9 +46,7 @@ export function listListening(socket: NetlinkSocket, family: 4 | 6, protocol: nu
         inode: view.getUint32(INODE_AT, true),
       });
     },
-    () => void (found = []),
   );
-  return found;
 }
 
 /** struct inet_diag_req_v2: family u8, protocol u8, extensions u8, pad u8, bits of states u32, socket id. */

@@ -2,7 +2,7 @@
 import * as nft from "../uapi/nf-tables.ts";
 import { attrTable, text } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
-import { dump } from "./message.ts";
+import { listObjects } from "./message.ts";
 
 const chainAttrs = attrTable("NFTA_CHAIN", {
   table: text(nft.NFTA_CHAIN_TABLE),
@@ -12,7 +12,6 @@ const chainAttrs = attrTable("NFTA_CHAIN", {
 type ListedChain = ReturnType<typeof chainAttrs.decode>;
 
 export function listChains(socket: NetlinkSocket, family: number): ListedChain[] {
-  let chains: ListedChain[] = [];
   const question = {
     what: "list chains",
     type: nft.NFT_MSG_GETCHAIN,
@@ -21,6 +20,5 @@ export function listChains(socket: NetlinkSocket, family: number): ListedChain[]
     table: chainAttrs,
     values: {},
   };
-  dump(socket, question, (payload) => void chains.push(chainAttrs.decode(payload)), () => void (chains = []));
-  return chains;
+  return listObjects(socket, question, (payload, chains) => void chains.push(chainAttrs.decode(payload)));
 }

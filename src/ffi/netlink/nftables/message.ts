@@ -1,9 +1,9 @@
 /**
  * Messages to nf_tables as values (linux/netfilter/nfnetlink.h). Pure functions make them; batch.ts sends changes as
- * transactions, `get` and `dump` here send questions.
+ * transactions, `get` and `listObjects` here send questions.
  */
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
 import type { Writer } from "../wire.ts";
 import {
   NFNL_SUBSYS_NFTABLES,
@@ -68,32 +68,32 @@ export function get<R extends Rows>(
   answers: AttrTable<R>,
 ): AttrsOf<R> | undefined {
   let found: AttrsOf<R> | undefined;
-  try {
-    socket.request(request(message), ({ payload }) => found = answers.decode(payload.subarray(HEADER_BYTES)));
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-  }
+  tryRequest(socket, request(message), ABSENT, ({ payload }) => {
+    found = answers.decode(payload.subarray(HEADER_BYTES));
+  });
   return found;
 }
 
-/** Calls `visit` with the payload of every object; not at all when what would contain them does not exist. */
-export function dump(
+/** What `read` adds of the payload of every object; nothing when what would contain them does not exist. */
+export function listObjects<T>(
   socket: NetlinkSocket,
   message: NftMessage,
-  visit: (payload: Uint8Array, family: number) => void,
-  restart: () => void,
-) {
+  read: (payload: Uint8Array, found: T[], family: number) => void,
+): T[] {
   try {
-    socket.dump(request(message), ({ payload }) => visit(payload.subarray(HEADER_BYTES), payload[0]!), restart);
+    return listOf<T>(
+      socket,
+      request(message),
+      ({ payload }, found) => read(payload.subarray(HEADER_BYTES), found, payload[0]!),
+    );
   } catch (error) {
-    if (!isAbsent(error)) throw error;
+    if (isNetlinkError(error, ...ABSENT)) return [];
+    throw error;
   }
 }
 
-/** Whether the object does not exist, maybe because the kernel lacks nf_tables, or lacks it for the family. */
-function isAbsent(error: unknown): boolean {
-  return isNetlinkError(error, ENOENT, EOPNOTSUPP, EINVAL, EAFNOSUPPORT);
-}
+/** The object does not exist, maybe because the kernel lacks nf_tables, or lacks it for the family. */
+const ABSENT = [ENOENT, EOPNOTSUPP, EINVAL, EAFNOSUPPORT];
 
 /** For strings that nft sends without the terminating NUL. */
 export const plainText: Codec<string> = {

@@ -6,7 +6,7 @@ import * as nft from "../uapi/nf-tables.ts";
 import { type Chain, nameOfTable } from "./table.ts";
 import { commentIn } from "./comment.ts";
 import { type Expression, expressionList, type FoundExpression } from "./expression.ts";
-import { dump, get, type NftMessage } from "./message.ts";
+import { get, listObjects, type NftMessage } from "./message.ts";
 
 const compatAttrs = attrTable("NFTA_RULE_COMPAT", {
   protocol: u32be(nft.NFTA_RULE_COMPAT_PROTO),
@@ -97,16 +97,9 @@ export function listRules(
   chain: Chain,
   isWanted?: (userdata: Uint8Array | undefined) => boolean,
 ): FoundRule[] {
-  let rules: FoundRule[] = [];
-  dump(
-    socket,
-    message("list", nft.NFT_MSG_GETRULE, 0, chain),
-    (payload) => {
-      if (isWanted === undefined || isWanted(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
-    },
-    () => void (rules = []),
-  );
-  return rules;
+  return listObjects(socket, message("list", nft.NFT_MSG_GETRULE, 0, chain), (payload, rules) => {
+    if (isWanted === undefined || isWanted(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
+  });
 }
 
 /** Without `eachAttribute` and its callbacks: a chain may have thousands of rules. */

@@ -4,7 +4,7 @@ import { attrTable, binary, text } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { listChains } from "./chains.ts";
 import { commentIn } from "./comment.ts";
-import { dump, familyName } from "./message.ts";
+import { familyName, listObjects } from "./message.ts";
 import { listElements } from "./set.ts";
 
 const ruleAttrs = attrTable("NFTA_RULE", {
@@ -29,23 +29,20 @@ function chainLines(socket: NetlinkSocket, family: number): string[] {
 }
 
 function ruleLines(socket: NetlinkSocket, family: number): string[] {
-  let lines: string[] = [];
   const question = { what: "list rules", type: nft.NFT_MSG_GETRULE, flags: 0, family, table: ruleAttrs, values: {} };
-  dump(socket, question, (payload) => {
+  return listObjects(socket, question, (payload, lines) => {
     const { table, chain, expressions, userdata } = ruleAttrs.decode(payload);
     const comment = commentIn(userdata), shown = comment === "" ? `of ${expressions?.length ?? 0} bytes` : comment;
     lines.push(`rule in ${familyName(family)} ${table} ${chain}: ${shown}`);
-  }, () => void (lines = []));
-  return lines;
+  });
 }
 
 function elementLines(socket: NetlinkSocket, family: number): string[] {
-  let sets: { table: string; name: string }[] = [];
   const question = { what: "list sets", type: nft.NFT_MSG_GETSET, flags: 0, family, table: setAttrs, values: {} };
-  dump(socket, question, (payload) => {
+  const sets = listObjects<{ table: string; name: string }>(socket, question, (payload, found) => {
     const { table, name } = setAttrs.decode(payload);
-    sets.push({ table: table!, name: name! });
-  }, () => void (sets = []));
+    found.push({ table: table!, name: name! });
+  });
   return sets.flatMap(({ table, name }) =>
     listElements(socket, { table: { family, name: table }, name }).map(({ key, comment }) =>
       `element of ${familyName(family)} ${table} ${name}: ${key.toHex()}${comment === "" ? "" : ` ${comment}`}`

@@ -9,7 +9,7 @@ import * as nft from "../uapi/nf-tables.ts";
 import { utf8 } from "../../libc.ts";
 import { comment, commentIn } from "./comment.ts";
 import { dataAttrs } from "./expression.ts";
-import { dump, get, type NftMessage } from "./message.ts";
+import { get, listObjects, type NftMessage } from "./message.ts";
 import { nameOfTable, type Table } from "./table.ts";
 
 export interface NftSet {
@@ -190,14 +190,8 @@ export function delSet(set: NftSet): NftMessage {
 
 /** The names of the table's sets and maps; none when there is no such table. */
 export function listSets(socket: NetlinkSocket, table: Table): string[] {
-  let names: string[] = [];
-  dump(
-    socket,
-    setMessage("list", nft.NFT_MSG_GETSET, 0, { table, name: "" }, { name: undefined }),
-    (payload) => void names.push(setAttrs.decode(payload).name!),
-    () => void (names = []),
-  );
-  return names;
+  const question = setMessage("list", nft.NFT_MSG_GETSET, 0, { table, name: "" }, { name: undefined });
+  return listObjects(socket, question, (payload, names) => void names.push(setAttrs.decode(payload).name!));
 }
 
 function elementMessage(verb: string, type: number, flags: number, set: NftSet, elements?: object[]): NftMessage {
@@ -239,14 +233,9 @@ function keyValues({ key, keyEnd }: Key) {
 
 /** Every element; none when the set does not exist. */
 export function listElements(socket: NetlinkSocket, set: NftSet): Element[] {
-  let elements: Element[] = [];
-  dump(
-    socket,
-    elementMessage("list", nft.NFT_MSG_GETSETELEM, 0, set),
-    (payload) => void elements.push(...(elementListAttrs.decode(payload).elements ?? []).map(found)),
-    () => void (elements = []),
-  );
-  return elements;
+  return listObjects(socket, elementMessage("list", nft.NFT_MSG_GETSETELEM, 0, set), (payload, elements) => {
+    elements.push(...(elementListAttrs.decode(payload).elements ?? []).map(found));
+  });
 }
 
 function found({ key, keyEnd, data, userdata, object }: ReturnType<typeof elementAttrs.decode>): Element {

@@ -28,7 +28,7 @@ import { currentGeneration } from "./batch.ts";
 import { commentIn } from "./comment.ts";
 import { operationOf, verdictOf } from "./decode.ts";
 import { expressionList, type FoundExpression } from "./expression.ts";
-import { dump, get } from "./message.ts";
+import { get, listObjects } from "./message.ts";
 import { elementListAttrs, setAttrs } from "./set.ts";
 
 const tableAttrs = attrTable("NFTA_TABLE", { name: text(nft.NFTA_TABLE_NAME), flags: u32be(nft.NFTA_TABLE_FLAGS) });
@@ -124,15 +124,12 @@ function list<R extends Rows, T>(
   table: AttrTable<R>,
   take: (values: AttrsOf<R>, family: number) => T[],
 ): T[] {
-  let taken: T[] = [];
   const question = { what: `list all, ${table.name}`, type, flags: 0, family: UNSPECIFIED, table, values: {} };
-  dump(
+  return listObjects<T>(
     socket,
     question,
-    (payload, family) => void taken.push(...take(table.decode(payload), family)),
-    () => void (taken = []),
+    (payload, found, family) => void found.push(...take(table.decode(payload), family)),
   );
-  return taken;
 }
 
 const FAMILIES: Record<number, RulesFamily | undefined> = {
@@ -192,12 +189,10 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
     values: { table, name },
   }, setAttrs);
   if (found === undefined) return undefined;
-  let elements: SetElement[] = [];
-  dump(
+  const elements = listObjects<SetElement>(
     socket,
     { ...question, type: nft.NFT_MSG_GETSETELEM, table: elementListAttrs, values: { table, set: name } },
-    (payload) => void elements.push(...(elementListAttrs.decode(payload).elements ?? []).map(elementOf)),
-    () => void (elements = []),
+    (payload, found) => void found.push(...(elementListAttrs.decode(payload).elements ?? []).map(elementOf)),
   );
   const { flags = 0, keyLength = 0, description } = found;
   return {

@@ -3,7 +3,7 @@ import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { formatPrefix, lastOf, type Prefix } from "../../../net/address.ts";
 import { EADDRNOTAVAIL, EEXIST, EINTR } from "../../errno.ts";
 import { attrTable, binary, custom, u32 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { type NetlinkMessage, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
 
@@ -55,30 +55,9 @@ export function addAddress(
   prefix: Prefix,
   options: { skipDad?: boolean } = {},
 ): "added" | "present" {
-  const v4 = prefix.bytes.length === 4;
-  const flags = options.skipDad && !v4 ? rtnetlink.IFA_F_NODAD : 0;
-  try {
-    socket.request({
-      what: `RTM_NEWADDR ${formatPrefix(prefix)}`,
-      type: rtnetlink.RTM_NEWADDR,
-      flags: NLM_F_CREATE | NLM_F_EXCL,
-      table: addressAttrs,
-      fixedBytes: HEADER_BYTES,
-      body: (writer) => {
-        writeHeader(writer, familyOf(prefix.bytes), prefix.bits, flags, linkIndex);
-        addressAttrs.encode(writer, {
-          local: prefix.bytes,
-          address: prefix.bytes,
-          // Networks of one or two addresses have no broadcast address (RFC 3021).
-          broadcast: v4 && prefix.bits <= 30 ? lastOf(prefix) : undefined,
-        });
-      },
-    });
-    return "added";
-  } catch (error) {
-    if (isNetlinkError(error, EEXIST)) return "present";
-    throw error;
-  }
+  const type = rtnetlink.RTM_NEWADDR, flags = NLM_F_CREATE | NLM_F_EXCL;
+  const request = requestOn(linkIndex, prefix, { type, flags }, { broadcast: broadcastOf(prefix) }, options.skipDad);
+  return tryRequest(socket, request, [EEXIST]) ? "added" : "present";
 }
 
 /** `ip address replace … valid_lft … preferred_lft …`. */
@@ -89,44 +68,41 @@ export function lendAddress(
   lifetime: Lifetime,
   broadcast?: Uint8Array,
 ): void {
-  const v4 = prefix.bytes.length === 4;
-  socket.request({
-    what: `RTM_NEWADDR ${formatPrefix(prefix)}`,
-    type: rtnetlink.RTM_NEWADDR,
-    flags: NLM_F_CREATE | NLM_F_REPLACE,
-    table: addressAttrs,
-    fixedBytes: HEADER_BYTES,
-    body: (writer) => {
-      // IFA_F_NODAD: the lender of the address has made sure that nobody else has it.
-      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, v4 ? 0 : rtnetlink.IFA_F_NODAD, linkIndex);
-      addressAttrs.encode(writer, {
-        local: prefix.bytes,
-        address: prefix.bytes,
-        broadcast: broadcast ?? (v4 && prefix.bits <= 30 ? lastOf(prefix) : undefined),
-        lifetime,
-      });
-    },
-  });
+  const type = rtnetlink.RTM_NEWADDR, flags = NLM_F_CREATE | NLM_F_REPLACE;
+  const values = { broadcast: broadcast ?? broadcastOf(prefix), lifetime };
+  // The lender of the address has made sure that nobody else has it.
+  socket.request(requestOn(linkIndex, prefix, { type, flags }, values, true));
 }
 
 /** `ip address del`. */
 export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Prefix): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: `RTM_DELADDR ${formatPrefix(prefix)}`,
-      type: rtnetlink.RTM_DELADDR,
-      table: addressAttrs,
-      fixedBytes: HEADER_BYTES,
-      body: (writer) => {
-        writeHeader(writer, familyOf(prefix.bytes), prefix.bits, 0, linkIndex);
-        addressAttrs.encode(writer, { local: prefix.bytes, address: prefix.bytes });
-      },
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, EADDRNOTAVAIL)) return "absent";
-    throw error;
-  }
+  const request = requestOn(linkIndex, prefix, { type: rtnetlink.RTM_DELADDR });
+  return tryRequest(socket, request, [EADDRNOTAVAIL]) ? "deleted" : "absent";
+}
+
+function requestOn(
+  linkIndex: number,
+  prefix: Prefix,
+  how: { type: number; flags?: number },
+  values: { broadcast?: Uint8Array | undefined; lifetime?: Lifetime } = {},
+  skipDad = false,
+): NetlinkRequest {
+  const { bytes, bits } = prefix, family = familyOf(bytes);
+  return {
+    ...how,
+    what: `${how.type === rtnetlink.RTM_NEWADDR ? "RTM_NEWADDR" : "RTM_DELADDR"} ${formatPrefix(prefix)}`,
+    table: addressAttrs,
+    fixedBytes: HEADER_BYTES,
+    body: (writer) => {
+      writeHeader(writer, family, bits, skipDad && family === AF_INET6 ? rtnetlink.IFA_F_NODAD : 0, linkIndex);
+      addressAttrs.encode(writer, { local: bytes, address: bytes, ...values });
+    },
+  };
+}
+
+/** Networks of one or two addresses have none (RFC 3021). */
+function broadcastOf(prefix: Prefix): Uint8Array | undefined {
+  return prefix.bytes.length === 4 && prefix.bits <= 30 ? lastOf(prefix) : undefined;
 }
 
 export interface LinkAddress extends Prefix {
@@ -140,16 +116,10 @@ export interface LinkAddress extends Prefix {
 
 /** `ip address show dev …`; 0 means every link. Kernels before 5.0 list every link anyway. */
 export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
-  let addresses: LinkAddress[] = [];
-  socket.dump(
-    dumpOf(linkIndex, family),
-    (message) => {
-      const address = decodeAddress(message, linkIndex);
-      if (address !== undefined) addresses.push(address);
-    },
-    () => void (addresses = []),
-  );
-  return addresses;
+  return listOf(socket, dumpOf(linkIndex, family), (message, addresses) => {
+    const address = decodeAddress(message, linkIndex);
+    if (address !== undefined) addresses.push(address);
+  });
 }
 
 /** The kernel's answer is a few datagrams. */

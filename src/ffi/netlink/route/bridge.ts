@@ -4,7 +4,7 @@ import * as ifLink from "../uapi/if-link.ts";
 import { type AttrsOf, attrTable, binary, nest, u32 } from "../attrs.ts";
 import { EEXIST } from "../../errno.ts";
 import { isNetlinkError } from "../netlink-error.ts";
-import type { NetlinkSocket } from "../socket.ts";
+import { listOf, type NetlinkSocket } from "../socket.ts";
 import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK } from "../uapi/rtnetlink.ts";
 import { bridgeKind, bridgePortData, linkHeader } from "./link-kinds.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
@@ -136,8 +136,8 @@ export function delPortVlans(socket: NetlinkSocket, link: PortLink, ranges: Vlan
 
 /** `bridge vlan show dev …`: every VLAN of the port, ranges taken apart. */
 export function listPortVlans(socket: NetlinkSocket, link: PortLink): VlanRange[] {
-  let vlans: VlanRange[] = [];
-  socket.dump(
+  return listOf(
+    socket,
     {
       what: "bridge VLAN dump",
       type: RTM_GETLINK,
@@ -146,7 +146,7 @@ export function listPortVlans(socket: NetlinkSocket, link: PortLink): VlanRange[
         requestAttrs.encode(writer, { extMask: ifLink.RTEXT_FILTER_BRVLAN });
       },
     },
-    ({ type, payload }) => {
+    ({ type, payload }, vlans) => {
       if (type !== RTM_NEWLINK || linkHeader.read(payload).index !== link.index) return;
       eachAttribute(payload.subarray(linkHeader.bytes), (attribute, spec) => {
         if (attribute !== ifLink.IFLA_AF_SPEC) return;
@@ -163,9 +163,7 @@ export function listPortVlans(socket: NetlinkSocket, link: PortLink): VlanRange[
         });
       });
     },
-    () => void (vlans = []),
   );
-  return vlans;
 }
 
 /** linux/if_bridge.h, linux/sockios.h; a bridge has at most as many ports. */

@@ -9,7 +9,14 @@ import { formatMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, EOPNOTSUPP, SyscallError } from "../../errno.ts";
 import { lastErrno, libc, utf8 } from "../../libc.ts";
 import { attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
-import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
+import {
+  isNetlinkError,
+  listOf,
+  NetlinkError,
+  type NetlinkRequest,
+  type NetlinkSocket,
+  tryRequest,
+} from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import { RTM_DELLINK, RTM_DELLINKPROP, RTM_GETLINK, RTM_NEWLINK, RTM_NEWLINKPROP } from "../uapi/rtnetlink.ts";
 import { linkHeader, type LinkKind } from "./link-kinds.ts";
@@ -177,13 +184,9 @@ export function delLinkByIndex(
 }
 
 function deleteLink(socket: NetlinkSocket, name: string, body: (writer: Writer) => void): "deleted" | "absent" {
-  try {
-    socket.request({ what: `RTM_DELLINK ${name}`, type: RTM_DELLINK, body });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ENODEV)) return "absent";
-    throw error;
-  }
+  return tryRequest(socket, { what: `RTM_DELLINK ${name}`, type: RTM_DELLINK, body }, [ENODEV])
+    ? "deleted"
+    : "absent";
 }
 
 /** Header and name, which begin a request on an existing link. */
@@ -195,25 +198,22 @@ export function linkMessage(writer: Writer, ifName: string): void {
 /** `ip link show`, by name, alternative name or index. */
 export function getLink(socket: NetlinkSocket, which: string | number): Link | undefined {
   let found: Link | undefined;
-  try {
-    socket.request({
-      what: `RTM_GETLINK ${which}`,
-      type: RTM_GETLINK,
-      body: (writer) => {
-        linkHeader.write(writer, typeof which === "number" ? { index: which } : {});
-        const name = typeof which !== "string"
-          ? {}
-          : which.length > LONGEST_NAME
-          ? { altName: which }
-          : { ifName: which };
-        linkAttrs.encode(writer, { ...name, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
-      },
-    }, (message) => {
-      if (message.type === RTM_NEWLINK) found = decodeLink(message.payload);
-    });
-  } catch (error) {
-    if (!isNetlinkError(error, ENODEV)) throw error;
-  }
+  const request: NetlinkRequest = {
+    what: `RTM_GETLINK ${which}`,
+    type: RTM_GETLINK,
+    body: (writer) => {
+      linkHeader.write(writer, typeof which === "number" ? { index: which } : {});
+      const name = typeof which !== "string"
+        ? {}
+        : which.length > LONGEST_NAME
+        ? { altName: which }
+        : { ifName: which };
+      linkAttrs.encode(writer, { ...name, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
+    },
+  };
+  tryRequest(socket, request, [ENODEV], ({ type, payload }) => {
+    if (type === RTM_NEWLINK) found = decodeLink(payload);
+  });
   return found;
 }
 
@@ -222,8 +222,8 @@ export function listLinks(
   socket: NetlinkSocket,
   { master, netnsId }: { master?: number; netnsId?: number } = {},
 ): Link[] {
-  let links: Link[] = [];
-  socket.dump(
+  return listOf(
+    socket,
     {
       what: "RTM_GETLINK dump",
       type: RTM_GETLINK,
@@ -232,10 +232,8 @@ export function listLinks(
         linkAttrs.encode(writer, { master, netnsId, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
       },
     },
-    (message) => void (message.type === RTM_NEWLINK && links.push(decodeLink(message.payload))),
-    () => void (links = []),
+    ({ type, payload }, links) => void (type === RTM_NEWLINK && links.push(decodeLink(payload))),
   );
-  return links;
 }
 
 /**

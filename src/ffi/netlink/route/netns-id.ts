@@ -1,6 +1,6 @@
 /** The number by which a namespace's links name another namespace, as in `Link.linkNetnsId` (RTM_GETNSID). */
 import { attrTable, s32, u32 } from "../attrs.ts";
-import type { NetlinkSocket } from "../socket.ts";
+import { listOf, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
 import { NETNSA_FD, NETNSA_NSID, NETNSA_TARGET_NSID, RTM_GETNSID, RTM_NEWNSID } from "../uapi/rtnetlink.ts";
 
 /** struct rtgenmsg: a family, filled up to four bytes. */
@@ -36,16 +36,11 @@ export function netnsIdIn(socket: NetlinkSocket, netnsFd: number, target?: numbe
 
 /** The numbers of all namespaces that the socket's has to do with, as long as anything holds them. */
 export function netnsIds(socket: NetlinkSocket): number[] {
-  let ids: number[] = [];
-  socket.dump(
-    { what: "RTM_GETNSID dump", type: RTM_GETNSID, body: (writer) => writer.u32(0) },
-    ({ type, payload }) => {
-      const id = type === RTM_NEWNSID ? idOf(payload) : undefined;
-      if (id !== undefined) ids.push(id);
-    },
-    () => void (ids = []),
-  );
-  return ids;
+  const question: NetlinkRequest = { what: "RTM_GETNSID dump", type: RTM_GETNSID, body: (writer) => writer.u32(0) };
+  return listOf(socket, question, ({ type, payload }, ids) => {
+    const id = type === RTM_NEWNSID ? idOf(payload) : undefined;
+    if (id !== undefined) ids.push(id);
+  });
 }
 
 function idOf(payload: Uint8Array): number | undefined {

@@ -4,11 +4,19 @@
  */
 import { AF_INET6, AF_UNSPEC } from "../../socket/socket.ts";
 import { EEXIST, ENODEV, ESRCH } from "../../errno.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { type NetlinkSocket, tryRequest } from "../socket.ts";
 import { formatPrefix } from "../../../net/address.ts";
 import { eachAttribute, NLM_F_APPEND, NLM_F_CREATE, Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
-import { eachHop, eachRoute, type Hop, type KernelRoute, readRoute, ROUTE_HEADER_BYTES, routeBody } from "./route.ts";
+import {
+  dumpRoutes,
+  eachHop,
+  type Hop,
+  type KernelRoute,
+  readRoute,
+  ROUTE_HEADER_BYTES,
+  routeBody,
+} from "./route.ts";
 
 export interface RouteImage {
   route: KernelRoute & { table: number };
@@ -20,14 +28,12 @@ export interface RouteImage {
 
 /** The routes of every table and family. An IPv6 route with several next hops becomes one image a hop. */
 export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
-  let images: RouteImage[] = [];
-  eachRoute(socket, AF_UNSPEC, rtnetlink.RT_TABLE_UNSPEC, (body) => {
+  return dumpRoutes<RouteImage>(socket, AF_UNSPEC, rtnetlink.RT_TABLE_UNSPEC, (body, images) => {
     const { table, hops = [] } = readRoute(body);
     const add = (bytes: Uint8Array) => images.push({ route: readImage(bytes, table), protocol: body[5]!, bytes });
     if (body[0] !== AF_INET6 || hops.length === 0) add(copyOf(body));
     else for (const hop of hops) add(copyOf(body, hop));
-  }, () => void (images = []));
-  return images;
+  });
 }
 
 /**
@@ -83,7 +89,7 @@ export function delRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: n
   return send(socket, { type: rtnetlink.RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
 }
 
-/** Returns false when the kernel refuses the request for one of the reasons. */
+/** As `tryRequest`. */
 function send(
   socket: NetlinkSocket,
   request: { type: number; flags?: number },
@@ -94,17 +100,8 @@ function send(
   const what = `${request.type === rtnetlink.RTM_NEWROUTE ? "RTM_NEWROUTE" : "RTM_DELROUTE"} ${
     formatPrefix(readRoute(bytes).dst)
   }`;
-  try {
-    socket.request({
-      ...request,
-      what: `${what} table ${table}`,
-      body: (writer) => void writer.raw(bytes).attribute(rtnetlink.RTA_TABLE, () => writer.u32(table)),
-    });
-    return true;
-  } catch (error) {
-    if (isNetlinkError(error, ...reasons)) return false;
-    throw error;
-  }
+  const body = (writer: Writer) => void writer.raw(bytes).attribute(rtnetlink.RTA_TABLE, () => writer.u32(table));
+  return tryRequest(socket, { ...request, what: `${what} table ${table}`, body }, reasons);
 }
 
 /** Clears state flags such as RTNH_F_DEAD in next hops, which the kernel lists but rejects (struct rtnexthop). */

@@ -2,7 +2,7 @@
 import { formatAddress } from "../../../net/address.ts";
 import { EACCES, EAGAIN, EHOSTUNREACH, EINVAL, ENETUNREACH, EOPNOTSUPP } from "../../errno.ts";
 import { attrTable, binary } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { RTA_DST, RTM_GETROUTE } from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
 import { getLink, type Link } from "./link.ts";
@@ -28,21 +28,16 @@ export function linkTowards(socket: NetlinkSocket, address: Uint8Array): Link | 
 /** What packets to the address take, with their source address as `preferredSource`; undefined when there is no route. */
 export function routeTowards(socket: NetlinkSocket, address: Uint8Array): KernelRoute | undefined {
   let route: KernelRoute | undefined;
-  try {
-    socket.request({
-      what: `RTM_GETROUTE ${formatAddress(address)}`,
-      type: RTM_GETROUTE,
-      table: questionAttrs,
-      fixedBytes: ROUTE_HEADER_BYTES,
-      body: (writer) => {
-        writer.u8(familyOf(address)).u8(address.length * 8);
-        for (let left = ROUTE_HEADER_BYTES - 2; left > 0; left--) writer.u8(0);
-        questionAttrs.encode(writer, { dst: address });
-      },
-    }, ({ payload }) => route = readRoute(payload));
-  } catch (error) {
-    if (isNetlinkError(error, ...noRoute)) return undefined;
-    throw error;
-  }
-  return route;
+  const request: NetlinkRequest = {
+    what: `RTM_GETROUTE ${formatAddress(address)}`,
+    type: RTM_GETROUTE,
+    table: questionAttrs,
+    fixedBytes: ROUTE_HEADER_BYTES,
+    body: (writer) => {
+      writer.u8(familyOf(address)).u8(address.length * 8);
+      for (let left = ROUTE_HEADER_BYTES - 2; left > 0; left--) writer.u8(0);
+      questionAttrs.encode(writer, { dst: address });
+    },
+  };
+  return tryRequest(socket, request, noRoute, ({ payload }) => route = readRoute(payload)) ? route : undefined;
 }

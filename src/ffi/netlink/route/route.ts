@@ -3,7 +3,7 @@ import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ENOENT, ESRCH } from "../../errno.ts";
 import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
@@ -117,19 +117,14 @@ export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = fa
 
 /** `ip route del`; a route without scope matches any. */
 export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: `RTM_DELROUTE ${formatPrefix(route.dst)}`,
-      type: rtnetlink.RTM_DELROUTE,
-      table: routeAttrs,
-      fixedBytes: ROUTE_HEADER_BYTES,
-      body: routeBody(route, { scope: route.scope ?? rtnetlink.RT_SCOPE_NOWHERE, type: route.type }),
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ESRCH)) return "absent";
-    throw error;
-  }
+  const request = {
+    what: `RTM_DELROUTE ${formatPrefix(route.dst)}`,
+    type: rtnetlink.RTM_DELROUTE,
+    table: routeAttrs,
+    fixedBytes: ROUTE_HEADER_BYTES,
+    body: routeBody(route, { scope: route.scope ?? rtnetlink.RT_SCOPE_NOWHERE, type: route.type }),
+  };
+  return tryRequest(socket, request, [ESRCH]) ? "deleted" : "absent";
 }
 
 /** Decodes the body of a message. */
@@ -151,15 +146,15 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   };
 }
 
-/** Calls `visit` with the message body of every route that is not a cache entry. RT_TABLE_UNSPEC means every table. */
-export function eachRoute(
+/** What `read` adds of the message body of every route that is no cache entry. RT_TABLE_UNSPEC means every table. */
+export function dumpRoutes<T>(
   socket: NetlinkSocket,
   family: number,
   table: number,
-  visit: (body: Uint8Array) => void,
-  onRestart: () => void,
-): void {
-  socket.dump(
+  read: (body: Uint8Array, found: T[]) => void,
+): T[] {
+  return listOf<T>(
+    socket,
     {
       what: "RTM_GETROUTE dump",
       type: rtnetlink.RTM_GETROUTE,
@@ -168,12 +163,11 @@ export function eachRoute(
         routeAttrs.encode(writer, { table: table === rtnetlink.RT_TABLE_UNSPEC ? undefined : table });
       },
     },
-    ({ type, payload }) => {
+    ({ type, payload }, found) => {
       if (type !== rtnetlink.RTM_NEWROUTE) return;
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-      if ((view.getUint32(8, true) & rtnetlink.RTM_F_CLONED) === 0) visit(payload);
+      if ((view.getUint32(8, true) & rtnetlink.RTM_F_CLONED) === 0) read(payload, found);
     },
-    onRestart,
   );
 }
 
@@ -187,17 +181,16 @@ export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
 
 /** `ip route show table …` for one family, one route a next hop; none when there is no such table. */
 export function listRoutes(socket: NetlinkSocket, family: number, table = rtnetlink.RT_TABLE_MAIN): KernelRoute[] {
-  let routes: KernelRoute[] = [];
   try {
-    eachRoute(socket, family, table, (body) => {
+    return dumpRoutes(socket, family, table, (body, routes) => {
       const route = readRoute(body);
       // Kernels before 5.0 send every table.
       if (table === rtnetlink.RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
-    }, () => void (routes = []));
+    });
   } catch (error) {
-    if (!isNetlinkError(error, ENOENT)) throw error;
+    if (isNetlinkError(error, ENOENT)) return [];
+    throw error;
   }
-  return routes;
 }
 
 /** The default route that packets take: of the lowest metric, and of IPv4 before IPv6. */

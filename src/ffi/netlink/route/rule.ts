@@ -2,7 +2,7 @@
 import type { Prefix } from "../../../net/address.ts";
 import { ENOENT } from "../../errno.ts";
 import { attrTable, binary, text, u32 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
@@ -49,43 +49,29 @@ export function sourceRule(source: Prefix, table: number): RoutingRule {
 
 /** `ip rule add`. Fails with EEXIST when the same rule is there. */
 export function addRoutingRule(socket: NetlinkSocket, rule: RoutingRule): void {
-  socket.request({
-    what: `RTM_NEWRULE table ${rule.table}`,
-    type: rtnetlink.RTM_NEWRULE,
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    table: ruleAttrs,
-    fixedBytes: HEADER_BYTES,
-    body: body(rule),
-  });
+  socket.request(requestToAdd(`RTM_NEWRULE table ${rule.table}`, body(rule)));
 }
 
 /** Adds a rule with every condition of the listed one that the bytes are of. */
 export function addRuleImage(socket: NetlinkSocket, bytes: Uint8Array): void {
-  socket.request({
-    what: "RTM_NEWRULE",
-    type: rtnetlink.RTM_NEWRULE,
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    table: ruleAttrs,
-    fixedBytes: HEADER_BYTES,
-    body: (writer) => void writer.raw(bytes),
-  });
+  socket.request(requestToAdd("RTM_NEWRULE", (writer) => void writer.raw(bytes)));
+}
+
+function requestToAdd(what: string, body: (writer: Writer) => void): NetlinkRequest {
+  const flags = NLM_F_CREATE | NLM_F_EXCL;
+  return { what, type: rtnetlink.RTM_NEWRULE, flags, table: ruleAttrs, fixedBytes: HEADER_BYTES, body };
 }
 
 /** `ip rule del`, of no rule that has fewer conditions. */
 export function delRoutingRule(socket: NetlinkSocket, { table, bytes }: ListedRule): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: `RTM_DELRULE table ${table}`,
-      type: rtnetlink.RTM_DELRULE,
-      table: ruleAttrs,
-      fixedBytes: HEADER_BYTES,
-      body: (writer) => void writer.raw(bytes),
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT)) return "absent";
-    throw error;
-  }
+  const request: NetlinkRequest = {
+    what: `RTM_DELRULE table ${table}`,
+    type: rtnetlink.RTM_DELRULE,
+    table: ruleAttrs,
+    fixedBytes: HEADER_BYTES,
+    body: (writer) => void writer.raw(bytes),
+  };
+  return tryRequest(socket, request, [ENOENT]) ? "deleted" : "absent";
 }
 
 export interface ListedRule extends RoutingRule {
@@ -98,14 +84,14 @@ export interface ListedRule extends RoutingRule {
 
 /** `ip rule show`; family 0 means both. */
 export function listRoutingRules(socket: NetlinkSocket, family: number): ListedRule[] {
-  let rules: ListedRule[] = [];
-  socket.dump(
+  return listOf(
+    socket,
     {
       what: "RTM_GETRULE dump",
       type: rtnetlink.RTM_GETRULE,
       body: (writer) => void writer.u8(family).u8(0).u8(0).u8(0).u32(0).u32(0),
     },
-    ({ type, payload }) => {
+    ({ type, payload }, rules) => {
       if (type !== rtnetlink.RTM_NEWRULE) return;
       const values = ruleAttrs.decode(payload.subarray(HEADER_BYTES));
       rules.push({
@@ -119,9 +105,7 @@ export function listRoutingRules(socket: NetlinkSocket, family: number): ListedR
         bytes: withoutState(payload),
       });
     },
-    () => void (rules = []),
   );
-  return rules;
 }
 
 const OF_EVERY_RULE = [

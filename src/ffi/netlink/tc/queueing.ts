@@ -1,6 +1,6 @@
 /** The verbs of tc(8), one request each: `tc qdisc`, `tc class`, `tc filter` (linux/rtnetlink.h). */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { NLM_F_ECHO } from "../wire.ts";
 import {
   RTM_DELQDISC,
@@ -46,19 +46,16 @@ export function getQdisc(
   parent: number,
 ): TcObject | undefined {
   let found: TcObject | undefined;
-  try {
-    socket.request({
-      what: `RTM_GETQDISC ${link.name}`,
-      type: RTM_GETQDISC,
-      // Without NLM_F_ECHO the kernel sends the answer to listeners only.
-      flags: NLM_F_ECHO,
-      body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
-    }, (message) => {
-      if (message.type === RTM_NEWQDISC) found = readTcObject(message.payload);
-    });
-  } catch (error) {
-    if (!isNetlinkError(error, ENOENT, ENODEV)) throw error;
-  }
+  const request: NetlinkRequest = {
+    what: `RTM_GETQDISC ${link.name}`,
+    type: RTM_GETQDISC,
+    // Without NLM_F_ECHO the kernel sends the answer to listeners only.
+    flags: NLM_F_ECHO,
+    body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
+  };
+  tryRequest(socket, request, [ENOENT, ENODEV], ({ type, payload }) => {
+    if (type === RTM_NEWQDISC) found = readTcObject(payload);
+  });
   return found;
 }
 

@@ -6,7 +6,7 @@ import { attrTable, binary, custom, text } from "../attrs.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import { TCA_KIND, TCA_OPTIONS } from "../uapi/rtnetlink.ts";
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 
 interface TcHeader {
   linkIndex: number;
@@ -99,20 +99,15 @@ export function delTcObject(
   place: TcPlace,
   kind?: string,
 ): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: kind === undefined ? `${name} ${place.link.name}` : `${name} ${kind} on ${place.link.name}`,
-      type,
-      body: (writer) => {
-        writeHeader(writer, place);
-        if (kind !== undefined) tcAttrs.encode(writer, { kind });
-      },
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return "absent";
-    throw error;
-  }
+  const request: NetlinkRequest = {
+    what: kind === undefined ? `${name} ${place.link.name}` : `${name} ${kind} on ${place.link.name}`,
+    type,
+    body: (writer) => {
+      writeHeader(writer, place);
+      if (kind !== undefined) tcAttrs.encode(writer, { kind });
+    },
+  };
+  return tryRequest(socket, request, [ENOENT, EINVAL, ENODEV]) ? "deleted" : "absent";
 }
 
 /** `listed` is the type of the messages that answer. */
@@ -122,11 +117,9 @@ export function listTcObjects(
   place: TcPlace,
   listed: number,
 ): TcObject[] {
-  let found: TcObject[] = [];
-  socket.dump(
+  return listOf(
+    socket,
     { what: `${name} ${place.link.name}`, type, body: (writer) => writeHeader(writer, place) },
-    (message) => void (message.type === listed && found.push(readTcObject(message.payload))),
-    () => void (found = []),
+    (message, found) => void (message.type === listed && found.push(readTcObject(message.payload))),
   );
-  return found;
 }
