@@ -10,7 +10,7 @@ import { utf8 } from "../../libc.ts";
 import { comment, commentIn } from "./comment.ts";
 import { dataAttrs } from "./expression.ts";
 import { get, listObjects, type NftMessage } from "./message.ts";
-import { nameOfTable, type Table } from "./table.ts";
+import { messagesAbout, nameOfTable, type Table } from "./table.ts";
 
 export interface NftSet {
   table: Table;
@@ -110,17 +110,7 @@ export interface Element extends Key {
   counter?: string;
 }
 
-function setMessage(verb: string, type: number, flags: number, set: NftSet, values: object = {}): NftMessage {
-  const { table, name } = set;
-  return {
-    what: `${verb} set ${nameOfTable(table)} ${name}`,
-    type,
-    flags,
-    family: table.family,
-    table: setAttrs,
-    values: { table: table.name, name, ...values },
-  };
-}
+const setMessage = messagesAbout("set", setAttrs);
 
 /** libnftnl's NFTNL_UDATA_SET_KEYBYTEORDER with nft's BYTEORDER_HOST_ENDIAN. */
 const HOST_ORDER = new Uint8Array([0, 4, 1, 0, 0, 0]);

@@ -1,6 +1,6 @@
 /** Tables, chains and named counters: `nft add`, `nft delete` (linux/netfilter/nf_tables.h). */
 import * as nft from "../uapi/nf-tables.ts";
-import { attrTable, binary, nest, text, u32be } from "../attrs.ts";
+import { type AnyTable, attrTable, binary, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { comment } from "./comment.ts";
@@ -89,22 +89,19 @@ const chainAttrs = attrTable("NFTA_CHAIN", {
   use: u32be(nft.NFTA_CHAIN_USE),
 });
 
-function chainMessage(
-  verb: string,
-  type: number,
-  flags: number,
-  { table, name }: Chain,
-  values: object = {},
-): NftMessage {
-  return {
-    what: `${verb} chain ${nameOfTable(table)} ${name}`,
+/** Makes the function that makes messages about things of a kind in a table: `add chain ip nat POSTROUTING`. */
+export function messagesAbout(kind: string, attributes: AnyTable) {
+  return (verb: string, type: number, flags: number, { table, name }: Chain, values: object = {}): NftMessage => ({
+    what: `${verb} ${kind} ${nameOfTable(table)} ${name}`,
     type,
     flags,
     family: table.family,
-    table: chainAttrs,
+    table: attributes,
     values: { table: table.name, name, ...values },
-  };
+  });
 }
+
+const chainMessage = messagesAbout("chain", chainAttrs);
 
 /** `create chain`: fails when it exists. */
 export function createChain(chain: Chain): NftMessage {
@@ -147,36 +144,21 @@ const objectAttrs = attrTable("NFTA_OBJ", {
   use: u32be(nft.NFTA_OBJ_USE),
 });
 
-function counterMessage(
-  verb: string,
-  type: number,
-  flags: number,
-  table: Table,
-  name: string,
-  values: object = {},
-): NftMessage {
-  return {
-    what: `${verb} counter ${nameOfTable(table)} ${name}`,
-    type,
-    flags,
-    family: table.family,
-    table: objectAttrs,
-    values: { table: table.name, name, type: nft.NFT_OBJECT_COUNTER, ...values },
-  };
-}
+const counterMessage = messagesAbout("counter", objectAttrs);
+const COUNTER = { type: nft.NFT_OBJECT_COUNTER };
 
 /** `create counter`: fails when it exists. */
 export function createCounter(table: Table, name: string): NftMessage {
-  const data = { bytes: 0n, packets: 0n };
-  return counterMessage("create", nft.NFT_MSG_NEWOBJ, NLM_F_CREATE | NLM_F_EXCL, table, name, { data });
+  const values = { ...COUNTER, data: { bytes: 0n, packets: 0n } };
+  return counterMessage("create", nft.NFT_MSG_NEWOBJ, NLM_F_CREATE | NLM_F_EXCL, { table, name }, values);
 }
 
 /** `delete counter`. Fails while something refers to it. */
 export function delCounter(table: Table, name: string): NftMessage {
-  return counterMessage("delete", nft.NFT_MSG_DELOBJ, 0, table, name);
+  return counterMessage("delete", nft.NFT_MSG_DELOBJ, 0, { table, name }, COUNTER);
 }
 
 /** How many map elements and rules refer to the counter; undefined when there is no such counter. */
 export function counterUse(socket: NetlinkSocket, table: Table, name: string): number | undefined {
-  return get(socket, counterMessage("get", nft.NFT_MSG_GETOBJ, 0, table, name), objectAttrs)?.use;
+  return get(socket, counterMessage("get", nft.NFT_MSG_GETOBJ, 0, { table, name }, COUNTER), objectAttrs)?.use;
 }
