@@ -1,7 +1,7 @@
 /** Bridges and their ports: `bridge link`, `bridge vlan` (linux/if_bridge.h). */
 import { AF_BRIDGE } from "../../socket/socket.ts";
 import * as ifLink from "../uapi/if-link.ts";
-import { type AttrsOf, attrTable, binary, nest, u32 } from "../attrs.ts";
+import { attrTable, binary, nest, u32 } from "../attrs.ts";
 import { EEXIST } from "../../errno.ts";
 import { isNetlinkError } from "../netlink-error.ts";
 import { listOf, type NetlinkSocket } from "../socket.ts";
@@ -20,10 +20,8 @@ export function setBridgePort(
   link: { index: number; name: string },
   settings: { hairpin?: boolean; isolated?: boolean; learning?: boolean },
 ): void {
-  const port: AttrsOf<typeof bridgePortData.rows> = {};
-  if (settings.hairpin !== undefined) port.hairpin = Number(settings.hairpin);
-  if (settings.isolated !== undefined) port.isolated = Number(settings.isolated);
-  if (settings.learning !== undefined) port.learning = Number(settings.learning);
+  const bit = (value: boolean | undefined) => value === undefined ? undefined : Number(value);
+  const port = { hairpin: bit(settings.hairpin), isolated: bit(settings.isolated), learning: bit(settings.learning) };
   socket.request({
     what: `RTM_SETLINK bridge port ${link.name}`,
     type: RTM_SETLINK,

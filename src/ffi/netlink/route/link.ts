@@ -125,13 +125,12 @@ export const SETTABLE_FLAGS = ifLink.IFF_DEBUG | ifLink.IFF_NOTRAILERS | ifLink.
 export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
   const { up, promiscuous, allMulticast, flags: all, kind, ...attributes } = change;
   let [flags, mask] = all === undefined ? [0, 0] : [all & SETTABLE_FLAGS, SETTABLE_FLAGS];
-  if (up !== undefined) [flags, mask] = [flags | (up ? ifLink.IFF_UP : 0), mask | ifLink.IFF_UP];
-  if (promiscuous !== undefined) {
-    [flags, mask] = [flags | (promiscuous ? ifLink.IFF_PROMISC : 0), mask | ifLink.IFF_PROMISC];
-  }
-  if (allMulticast !== undefined) {
-    [flags, mask] = [flags | (allMulticast ? ifLink.IFF_ALLMULTI : 0), mask | ifLink.IFF_ALLMULTI];
-  }
+  const set = (isOn: boolean | undefined, flag: number) => {
+    if (isOn !== undefined) [flags, mask] = [flags | (isOn ? flag : 0), mask | flag];
+  };
+  set(up, ifLink.IFF_UP);
+  set(promiscuous, ifLink.IFF_PROMISC);
+  set(allMulticast, ifLink.IFF_ALLMULTI);
   socket.request({
     what: `RTM_NEWLINK ${link.name}`,
     type: RTM_NEWLINK,
