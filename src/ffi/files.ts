@@ -166,13 +166,17 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patien
     const errno = lastErrno();
     if (errno === EINTR) continue;
     if (errno !== EAGAIN) throw new SyscallError("write", errno, subject);
-    const pollfd = new Uint8Array(8);
-    const view = new DataView(pollfd.buffer);
-    view.setInt32(0, fd, true);
-    view.setInt16(4, 0x4, true); // POLLOUT
-    const waitMs = patienceMs < 0 ? -1 : Math.max(0, Math.ceil(deadline - performance.now()));
-    if (libc.poll(pollfd, 1, waitMs) === 0) throw new SyscallError("write", ETIMEDOUT, subject);
+    const POLLOUT = 0x4, waitMs = patienceMs < 0 ? -1 : Math.max(0, Math.ceil(deadline - performance.now()));
+    if (pollOne(fd, POLLOUT, waitMs) === 0) throw new SyscallError("write", ETIMEDOUT, subject);
   }
+}
+
+/** poll(2) of one descriptor: 0 when the time is over, negative on failure (errno(3)). For several there is poll.ts. */
+export function pollOne(fd: number, events: number, timeoutMs: number): number {
+  const pollfd = new Uint8Array(8), view = new DataView(pollfd.buffer);
+  view.setInt32(0, fd, true);
+  view.setInt16(4, events, true);
+  return libc.poll(pollfd, 1, timeoutMs);
 }
 
 /** The file's text, or undefined when there is no such file. A process's has gone when that has ended (proc(5)). */

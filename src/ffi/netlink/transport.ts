@@ -7,6 +7,7 @@
  */
 import { EAGAIN, EINTR, EMSGSIZE, SyscallError } from "../errno.ts";
 import { variable } from "../environment.ts";
+import { pollOne } from "../files.ts";
 import { bind, lastErrno, libc, retrying } from "../libc.ts";
 import { AF_NETLINK, MSG_DONTWAIT, MSG_TRUNC, openSocket, SOCK_RAW, trySetOption } from "../socket/socket.ts";
 
@@ -88,7 +89,8 @@ export function openTransport(protocol: number): KernelTransport {
       retrying("sendto AF_NETLINK", () => Number(libc.sendto(fd, bytes, bytes.length, 0, null, 0)), what);
     },
     receive(timeoutMs) {
-      if (timeoutMs !== undefined && timeoutMs > 0) awaitDatagram(fd, timeoutMs);
+      // Whether one has come in time is asked below.
+      if (timeoutMs !== undefined && timeoutMs > 0) retrying("poll", () => pollOne(fd, POLLIN, timeoutMs));
       const flags = timeoutMs === undefined ? MSG_TRUNC : MSG_TRUNC | MSG_DONTWAIT;
       receiveBuffer ??= new Uint8Array(RECEIVE_BYTES);
       for (;;) {
@@ -105,15 +107,6 @@ export function openTransport(protocol: number): KernelTransport {
       }
     },
   };
-}
-
-/** Returns also when none has come in time. */
-function awaitDatagram(fd: number, timeoutMs: number): void {
-  const pollfd = new Uint8Array(8);
-  const view = new DataView(pollfd.buffer);
-  view.setInt32(0, fd, true);
-  view.setInt16(4, POLLIN, true);
-  retrying("poll", () => libc.poll(pollfd, 1, timeoutMs));
 }
 
 /**

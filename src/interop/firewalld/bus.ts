@@ -5,7 +5,7 @@
 import { beforeWaitingFor, patienceHereMs } from "../../process/patience.ts";
 import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, isErrno, SyscallError } from "../../ffi/errno.ts";
 import { variable } from "../../ffi/environment.ts";
-import { closeFile, writeAll } from "../../ffi/files.ts";
+import { closeFile, pollOne, writeAll } from "../../ffi/files.ts";
 import { libc, retrying, utf8 } from "../../ffi/libc.ts";
 import { SOCK_STREAM } from "../../ffi/socket/socket.ts";
 import { connectTo } from "../../ffi/socket/unix.ts";
@@ -195,13 +195,11 @@ class Incoming {
   }
 
   private more(): void {
-    const POLLIN = 1;
-    const pollfd = new Uint8Array(8), view = new DataView(pollfd.buffer);
-    view.setInt32(0, this.fd, true);
-    view.setInt16(4, POLLIN, true);
-    const leftMs = Math.ceil(this.deadline - performance.now());
+    const POLLIN = 1, leftMs = Math.ceil(this.deadline - performance.now());
     // Others may send all the time.
-    if (leftMs <= 0 || retrying("poll", () => libc.poll(pollfd, 1, leftMs)) === 0) throw noAnswer(this.patienceMs);
+    if (leftMs <= 0 || retrying("poll", () => pollOne(this.fd, POLLIN, leftMs)) === 0) {
+      throw noAnswer(this.patienceMs);
+    }
     const chunk = new Uint8Array(65_536);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");
     if (count === 0) throw new SyscallError("read", EPIPE, "D-Bus");
