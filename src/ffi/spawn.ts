@@ -53,11 +53,6 @@ export interface Program {
 /** Starts the program and answers its process id. The child does not get our close-on-exec descriptors. */
 export function spawn(program: Program): number {
   const symbols = c();
-  const keep: Uint8Array[] = [];
-  const pointers = (strings: readonly Uint8Array[]) => {
-    keep.push(...strings);
-    return new BigUint64Array([...strings.map((bytes) => BigInt(ptr(bytes))), 0n]);
-  };
   // Both structures are opaque; in glibc they take 80 and 336 bytes.
   const actions = new Uint8Array(512), attributes = new Uint8Array(512);
   const pid = new Int32Array(1);
@@ -83,12 +78,13 @@ export function spawn(program: Program): number {
       const { ours, theirs } = program.inherited;
       succeed(symbols.posix_spawn_file_actions_adddup2(actions, ours, theirs));
     }
-    const argv = pointers(program.argv.map(cString));
-    const environment = pointers(program.environment.map(withNul));
-    const path = cString(program.executed ?? program.path);
+    const words = program.argv.map(cString), entries = program.environment.map(withNul);
+    const argv = pointersTo(words),
+      environment = pointersTo(entries),
+      path = cString(program.executed ?? program.path);
     succeed(withInheritedUmask(() => symbols.posix_spawn(pid, path, actions, attributes, argv, environment)));
-    // The arrays above hold only pointers; this use keeps the strings from being collected until here.
-    keep.length = 0;
+    // The arrays hold only pointers; this use keeps the strings from being collected until here.
+    words.length = entries.length = 0;
     return pid[0]!;
   } finally {
     symbols.posix_spawn_file_actions_destroy(actions);
@@ -103,6 +99,11 @@ function keepExitStatuses(): void {
   // struct sigaction begins with the handler.
   const action = new BigUint64Array(32), SIG_IGN = 1n;
   if (c().sigaction(SIGCHLD, null, action) === 0 && action[0] === SIG_IGN) c().signal(SIGCHLD, null);
+}
+
+/** With a null pointer behind them, as argv and environ of execve(2). */
+function pointersTo(strings: readonly Uint8Array[]): BigUint64Array {
+  return new BigUint64Array([...strings.map((bytes) => BigInt(ptr(bytes))), 0n]);
 }
 
 function withNul(bytes: Uint8Array): Uint8Array {
@@ -185,11 +186,8 @@ function waitpid(pid: number, options: number): Ending | undefined {
  */
 export function execute({ path, argv, environment }: Omit<Program, "descriptors">): never {
   const { execve } = bind({ execve: { args: ["ptr", "ptr", "ptr"], returns: "i32" } });
-  const file = cString(path), words = argv.map(cString);
-  const entries = environment.map((entry) => new Uint8Array([...entry, 0]));
-  const pointers = (texts: readonly Uint8Array[]) =>
-    new BigUint64Array([...texts.map((one) => BigInt(ptr(one))), 0n]);
-  withInheritedUmask(() => execve(file, pointers(words), pointers(entries)));
+  const file = cString(path), words = argv.map(cString), entries = environment.map(withNul);
+  withInheritedUmask(() => execve(file, pointersTo(words), pointersTo(entries)));
   const errno = lastErrno();
   // This use keeps the texts, to which the arrays hold only pointers, from being collected until here.
   throw new SyscallError("execve", errno, words.length + entries.length > 0 ? path : "");
