@@ -22,28 +22,18 @@ export const RESIDENT_LOCK = `${DIRECTORY_OF_ROOT}/serve~by-call`;
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
   if (chosen?.startsWith("/")) {
-    if (absolutePath(chosen) === "/") throw rootDirectory(chosen);
-    return chosen;
+    if (absolutePath(chosen) !== "/") return chosen;
+    throw refusal(chosen, "a directory of its own", "its directories would be taken for those of networks");
   }
-  if (chosen) throw relativeDirectory(chosen);
+  // DEL from another working directory would find nothing, and leave everything.
+  if (chosen) throw refusal(chosen, "an absolute path", OTHER_DIRECTORY);
   return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : DIRECTORY_OF_ROOT;
 }
 
-function rootDirectory(chosen: string): CniError {
-  return new CniError(
-    INVALID_ENVIRONMENT,
-    `PATCHBAY_STATE_DIR is "${chosen}", and must be a directory of its own`,
-    "its directories would be taken for those of networks",
-  );
-}
+const OTHER_DIRECTORY = "a relative one is another directory for a caller in another working directory";
 
-/** DEL from another working directory would find nothing, and leave everything. */
-function relativeDirectory(chosen: string): CniError {
-  return new CniError(
-    INVALID_ENVIRONMENT,
-    `PATCHBAY_STATE_DIR is "${chosen}", and must be an absolute path`,
-    "a relative one is another directory for a caller in another working directory",
-  );
+function refusal(chosen: string, demand: string, reason: string): CniError {
+  return new CniError(INVALID_ENVIRONMENT, `PATCHBAY_STATE_DIR is "${chosen}", and must be ${demand}`, reason);
 }
 
 /**
