@@ -84,27 +84,12 @@ class NftChange implements TableChange {
   }
 
   rules(chain: string): FoundInNft[] {
-    let rules = this.listed.get(chain);
-    if (rules === undefined) {
-      rules = [];
-      for (const rule of listRules(this.socket, this.chain(chain))) rules.push(found(rule, this.family));
-      this.listed.set(chain, rules);
-    }
-    return rules;
+    return this.listOnce(chain, chain);
   }
 
   freeRules(chain: string, owner: string): FoundInNft[] {
-    const key = `${chain} ${owner}`;
-    let rules = this.listed.get(key);
-    if (rules === undefined) {
-      const tag = ownerTag(owner);
-      rules = [];
-      for (const rule of listRules(this.socket, this.chain(chain), (userdata) => isFreeFor(tag, userdata))) {
-        rules.push(found(rule, this.family));
-      }
-      this.listed.set(key, rules);
-    }
-    return rules;
+    const tag = ownerTag(owner);
+    return this.listOnce(`${chain} ${owner}`, chain, (userdata) => isFreeFor(tag, userdata));
   }
 
   /** Without the name of a chain, the kernel lists all rules of the table. */
@@ -164,6 +149,16 @@ class NftChange implements TableChange {
     return messages;
   }
 
+  private listOnce(key: string, chain: string, isWanted?: (userdata?: Uint8Array) => boolean): FoundInNft[] {
+    let rules = this.listed.get(key);
+    if (rules === undefined) {
+      rules = [];
+      for (const rule of listRules(this.socket, this.chain(chain), isWanted)) rules.push(found(rule, this.family));
+      this.listed.set(key, rules);
+    }
+    return rules;
+  }
+
   private chain(name: string): Chain {
     return { table: this.table, name };
   }
@@ -217,14 +212,13 @@ function found(rule: NftRule, family: Family): FoundInNft {
       return matchedComment(rule.expressions);
     },
     get source() {
-      return comparedSource(rule, family);
+      return comparedAddress(rule, family, loadsSource);
     },
     get owner() {
       return ownerTagIn(rule.userdata);
     },
     get destination() {
-      const at = rule.expressions.findIndex((each) => loadsDestination(each, family === 4 ? 4 : 16));
-      return at < 0 ? undefined : comparedValue(rule.expressions.slice(at));
+      return comparedAddress(rule, family, loadsDestination);
     },
     get destinationPorts() {
       return matchedPorts(rule.expressions);
@@ -251,7 +245,11 @@ function expressionsOf(rule: IptablesRule, family: Family): Expression[] {
 }
 
 /** The rule loads the address and compares it next, in some rules with a mask in between. */
-function comparedSource({ expressions }: NftRule, family: Family): Uint8Array | undefined {
-  const at = expressions.findIndex((each) => loadsSource(each, family === 4 ? 4 : 16));
+function comparedAddress(
+  { expressions }: NftRule,
+  family: Family,
+  loads: typeof loadsSource,
+): Uint8Array | undefined {
+  const at = expressions.findIndex((each) => loads(each, family === 4 ? 4 : 16));
   return at < 0 ? undefined : comparedValue(expressions.slice(at));
 }
