@@ -126,29 +126,36 @@ function blocksOf(store: Store, { subnet, start }: Range): Block[] {
 
 /** Tries every address of the set once, in order, starting after `last`. */
 function search(store: Store, request: AllocationRequest, last: string | undefined): Allocated | undefined {
-  const { set } = request;
-  const cursor = last === undefined ? undefined : parseAddress(last);
-  const current = cursor && rangeOf(set, cursor);
-  const first = current === undefined ? 0 : set.indexOf(current);
-  if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
-    const found = searchBetween(store, request, current, nextAddress(cursor!), current.end);
+  for (const stretch of stretchesAfter(request.set, last)) {
+    const found = searchIn(store, request, stretch);
     if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Addresses of a range from `from` to `to` inclusive. */
+interface Stretch {
+  range: Range;
+  from: Uint8Array;
+  to: Uint8Array;
+}
+
+/** All addresses of the set once, in the order in which they are tried after `last`. */
+function stretchesAfter(set: RangeSet, last: string | undefined): Stretch[] {
+  const cursor = last === undefined ? undefined : parseAddress(last), current = cursor && rangeOf(set, cursor);
+  const first = current === undefined ? 0 : set.indexOf(current), stretches: Stretch[] = [];
+  if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
+    stretches.push({ range: current, from: nextAddress(cursor!), to: current.end });
   }
   for (let step = current === undefined ? 0 : 1; step < set.length; step++) {
     const range = set[(first + step) % set.length]!;
-    const found = searchBetween(store, request, range, range.start, range.end);
-    if (found !== undefined) return found;
+    stretches.push({ range, from: range.start, to: range.end });
   }
-  return current && searchBetween(store, request, current, current.start, cursor!);
+  if (current !== undefined) stretches.push({ range: current, from: current.start, to: cursor! });
+  return stretches;
 }
 
-function searchBetween(
-  store: Store,
-  request: AllocationRequest,
-  range: Range,
-  from: Uint8Array,
-  to: Uint8Array,
-): Allocated | undefined {
+function searchIn(store: Store, request: AllocationRequest, { range, from, to }: Stretch): Allocated | undefined {
   for (let address = from; compareAddresses(address, to) <= 0;) {
     const block = blockAt(store, blockPrefix(range.subnet, address), true);
     const blockEnd = lastOf(block.prefix);
@@ -258,8 +265,7 @@ export function countFree(directory: string, set: RangeSet): bigint {
 export function countLeased(directory: string, set: RangeSet): number {
   const leased = leasedAddresses(directory);
   return set.reduce((sum, range) => {
-    const isTaken = (address: Uint8Array) =>
-      isInRange(range, address) && compareAddresses(address, range.gateway) !== 0;
+    const isTaken = (address: Uint8Array) => isInRange(range, address) && !isGateway(range, address);
     return sum + leased.filter(isTaken).length;
   }, 0);
 }
@@ -267,20 +273,11 @@ export function countLeased(directory: string, set: RangeSet): number {
 /** The address that `allocate` would take next, according to the lease files; undefined when none is free. */
 export function likelyNext(directory: string, set: RangeSet, rangeId: string): Uint8Array | undefined {
   const leased = new Set(leasedAddresses(directory).map(formatAddress));
-  const last = readCursor(directory, rangeId), cursor = last === undefined ? undefined : parseAddress(last);
-  const current = cursor && rangeOf(set, cursor), first = current === undefined ? 0 : set.indexOf(current);
-  const stretches = [...set.slice(first), ...set.slice(0, first)].map((range) => ({ ...range, from: range.start }));
-  if (current !== undefined) {
-    stretches.push({ ...stretches[0]! });
-    stretches[0]!.from = nextAddress(cursor!);
-  }
-  for (const { from, start, end, gateway } of stretches) {
-    // Behind the last of all addresses comes the first.
-    if (compareAddresses(from, start) < 0) continue;
-    for (let address = from; compareAddresses(address, end) <= 0; address = nextAddress(address)) {
-      const isFree = compareAddresses(address, gateway) !== 0 && !leased.has(formatAddress(address));
-      if (isFree) return address;
-      if (compareAddresses(address, end) === 0) break;
+  for (const { range, from, to } of stretchesAfter(set, readCursor(directory, rangeId))) {
+    for (let address = from; compareAddresses(address, to) <= 0; address = nextAddress(address)) {
+      if (!isGateway(range, address) && !leased.has(formatAddress(address))) return address;
+      // Behind the last of all addresses comes the first.
+      if (compareAddresses(address, to) === 0) break;
     }
   }
   return undefined;

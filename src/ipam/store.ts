@@ -137,23 +137,13 @@ function withLocks<T>(
   lease: StoredLease | undefined,
   work: (store: Store) => T,
 ): T {
-  const { directory, keep, quarantineSeconds, report } = options;
   const mappings: ArrayBuffer[] = [];
   try {
     // In this order: a process that waits for an owner must not delay the exclusive lock of others.
     if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 });
     lockRangeShared(locksFd, IN_USE);
-    requireNamed({ directory, locksFd });
-    return work({
-      directory,
-      keep,
-      quarantineSeconds,
-      report,
-      locksFd,
-      isExclusive: false,
-      blocks: new Map(),
-      mappings,
-    });
+    requireNamed({ directory: options.directory, locksFd });
+    return work({ ...options, locksFd, isExclusive: false, blocks: new Map(), mappings });
   } finally {
     for (const mapping of mappings) unmap(mapping);
   }
