@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { listLedgers, readLedger, removeLedger, removing, repairing } from "../../../src/engine/ledger/ledger.ts";
+import { readLedger, removeLedger, removing, repairing } from "../../../src/engine/ledger/ledger.ts";
 import { openLedger } from "../../../src/engine/ledger/open-ledger.ts";
 import { confirmedAdd } from "../../../src/engine/ledger/confirmation.ts";
 import { claimedByOthers, recordedByOthers } from "../../../src/engine/ledger/claims.ts";
@@ -24,10 +24,15 @@ import { announced, answer, header, owner, stateDirectoryForEachTest, thing } fr
 const state = stateDirectoryForEachTest();
 const path = () => join(state.path, "net", "ctr@eth0@bridge");
 
+/** Records an ADD that made one thing after the other. */
+function added(names: string[], { header: changes = {}, links = answer.links } = {}): void {
+  const ledger = openLedger({ ...header, ...changes });
+  ledger.intend(names.map(thing));
+  ledger.finish({ ...answer, links });
+}
+
 test("keys of a header that this version does not know do no harm", () => {
-  const ledger = openLedger(Object.assign({ ofTomorrow: { deep: [1] } }, header));
-  ledger.intend([thing("a")]);
-  ledger.finish(answer);
+  added(["a"], { header: { ofTomorrow: { deep: [1] } } });
   const record = readLedger(owner, "bridge")!;
   expect([record.damaged, announced()]).toEqual([false, ["a"]]);
   expect(removing(record, () => removeLedger(owner, "bridge"))).toBeUndefined();
@@ -80,9 +85,7 @@ test("announced resources are read back in order, with their call", () => {
 test("an abandoned ledger leaves nothing except the entries of an earlier ADD", () => {
   openLedger(header).abandon();
   expect(readdirSync(state.path)).toEqual([]);
-  const first = openLedger(header);
-  first.intend([thing("first")]);
-  first.finish(answer);
+  added(["first"]);
   const second = openLedger(header);
   second.intend([thing("second")]);
   expect(announced()).toEqual(["first", "second"]);
@@ -115,22 +118,9 @@ test("of two DELs that give up a shared claim, the later finds it unclaimed; a n
   expect(readdirSync(state.path)).toEqual(["net2"]);
 });
 
-test("a container whose namespace is gone claims nothing, though its ledger is still there", () => {
-  for (const [containerId, netnsPath] of [["gone", "/run/netns/none"], ["there", "/proc/self/ns/net"]] as const) {
-    const ledger = openLedger({ ...header, containerId, netnsPath });
-    ledger.intend([thing(containerId)]);
-    ledger.finish(answer);
-  }
-  expect(claimedByOthers("thing", header)).toEqual([{ name: "there" }]);
-  expect(recordedByOthers("thing", header)).toHaveLength(2);
-});
-
 test("several ADDs in one ledger are distinct, each with its answer", () => {
-  for (const [name, links] of [["a", ["veth1"]], ["b", ["veth2"]]] as const) {
-    const ledger = openLedger(header);
-    ledger.intend([thing(name)]);
-    ledger.finish({ ...answer, links: [...links] });
-  }
+  added(["a"]);
+  added(["b"], { links: ["veth2"] });
   const killed = openLedger(header);
   killed.intend([thing("c")]);
   const record = readLedger(owner, "bridge")!;
@@ -167,13 +157,9 @@ test("wherever the file is cut off, the complete lines before the cut are read",
 });
 
 test("an ADD after a crash starts a new line after the one that was cut off", () => {
-  const ledger = openLedger(header);
-  ledger.intend([thing("a")]);
-  ledger.finish(answer);
+  added(["a"]);
   appendFileSync(path(), `{"kind":"thing","spec":{"na`);
-  const next = openLedger(header);
-  next.intend([thing("b")]);
-  next.finish(answer);
+  added(["b"]);
   expect(announced()).toEqual(["a", "b"]);
   expect(readLedger(owner, "bridge")!.damaged).toBe(true);
 });
@@ -187,31 +173,9 @@ test("whatever the file contains, reading it never throws", () => {
   }));
 });
 
-test("another attachment's ledger under our name is not ours", () => {
-  const ledger = openLedger(header);
-  ledger.intend([thing("a")]);
-  ledger.finish(answer);
-  writeFileSync(path(), readFileSync(path(), "utf8").replace(`"containerId":"ctr"`, `"containerId":"other"`));
-  expect(readLedger(owner, "bridge")).toBeUndefined();
-});
-
-test("listLedgers() finds one plugin's in one network", () => {
-  for (const [containerId, plugin] of [["c1", "bridge"], ["c2", "bridge"], ["c1", "loopback"]]) {
-    const ledger = openLedger({ ...header, containerId: containerId!, plugin: plugin! });
-    ledger.intend([thing("a")]);
-    ledger.finish(answer);
-  }
-  expect(listLedgers("net", "bridge").map((record) => record.header.containerId)).toEqual(["c1", "c2"]);
-  expect(listLedgers("nonesuch", "bridge")).toEqual([]);
-});
-
 test("ledgers with names that are too long for a file name are distinct", () => {
   const long = "x".repeat(300);
-  for (const last of ["1", "2"]) {
-    const ledger = openLedger({ ...header, network: long + "n", containerId: long + last });
-    ledger.intend([thing(last)]);
-    ledger.finish(answer);
-  }
+  for (const last of ["1", "2"]) added([last], { header: { network: long + "n", containerId: long + last } });
   for (const last of ["1", "2"]) {
     const record = readLedger({ network: long + "n", containerId: long + last, ifName: "eth0" }, "bridge");
     expect(record?.entries[0]?.spec).toEqual({ name: last });
@@ -252,9 +216,7 @@ test("a repair does not run during ADD or DEL, and DEL waits for it", () => {
 });
 
 test("a DEL that waits for a repair continues when it ends", async () => {
-  const ledger = openLedger(header);
-  ledger.intend([thing("a")]);
-  ledger.finish(answer);
+  added(["a"]);
   const module = join(import.meta.dir, "../../../src/engine/ledger/ledger.ts");
   const program = `
     import { readLedger, removing } from ${JSON.stringify(module)};
