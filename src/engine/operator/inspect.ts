@@ -28,23 +28,22 @@ export function inspect(
   pluginPath: string,
   view: HostView = new HostView(),
 ): InspectedAttachment {
-  let gist: Gist | undefined;
-  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, view, (_opened, parts) => {
-    gist = gistOf(attachment, parts);
-    let state: "ok" | "differs" = "ok";
-    const plugins = parts.map(({ plugin, madeBy, host, resources }) => ({
-      plugin,
-      madeBy,
-      resources: inAttachmentScene("inspect", attachment, plugin, () =>
-        resources.map((resource) => {
-          const inspected = inspectResource(resource, host, view);
-          if (inspected.state !== "ok") state = "differs";
-          return inspected;
-        })),
-    }));
-    return { ...headOf(attachment), state, plugins: inOrderOfChain(plugins, attachment) };
-  });
-  return { ...head, ...gist ?? gistOf(attachment), state, plugins };
+  return withAttachment(
+    attachment,
+    pluginPath,
+    view,
+    (_opened, parts) =>
+      parts.map(({ plugin, madeBy, host, resources }) => ({
+        plugin,
+        madeBy,
+        resources: inAttachmentScene(
+          "inspect",
+          attachment,
+          plugin,
+          () => resources.map((resource) => inspectResource(resource, host, view)),
+        ),
+      })),
+  );
 }
 
 /** In the order in which the network names its plugins. Plugins that it does not name come last. */
@@ -120,23 +119,29 @@ function isNamespace({ container }: Opened, cookie: string | undefined): boolean
 }
 
 /**
- * Runs `work` with the attachment's namespaces open. Returns state `gone` or `elsewhere` when the path does not lead to
- * the container, or when another network namespace of the host is the one to judge.
+ * Runs `work`, which says what of the plugins is right, with the attachment's namespaces open. Returns state `gone` or
+ * `elsewhere` when the path does not lead to the container, or when another network namespace of the host is the one to
+ * judge.
  */
-export function withAttachment<Resource>(
+export function withAttachment<Resource extends { state: string }>(
   attachment: KnownAttachment,
   pluginPath: string,
   view: HostView,
-  work: (opened: Opened, parts: KnownPart[]) => AttachmentState<Resource>,
-): AttachmentState<Resource> {
+  work: (opened: Opened, parts: KnownPart[]) => AttachmentState<Resource>["plugins"],
+  isRight = ({ state }: Resource) => state === "ok",
+): AttachmentState<Resource> & Gist {
+  const { network, containerId, ifName, netnsPath, names } = attachment;
+  const head = { network, containerId, ifName, netnsPath, names };
   return withWhereabouts(attachment, view, (where, found) => {
     if (found !== undefined && (where === "in place" || where === "unknown")) {
       const parts = partsOf(attachment, found, pluginPath);
       if (!parts.some(({ netns }) => isOtherNamespace(found, netns))) {
-        return withOwnPatience(() => work(found, parts));
+        const gist = gistOf(attachment, parts), plugins = withOwnPatience(() => work(found, parts));
+        const state = plugins.every(({ resources }) => resources.every(isRight)) ? "ok" : "differs";
+        return { ...head, ...gist, state, plugins: inOrderOfChain(plugins, attachment) };
       }
     }
-    return { ...headOf(attachment), state: where === "gone" ? "gone" : "elsewhere", plugins: [] };
+    return { ...head, ...gistOf(attachment), state: where === "gone" ? "gone" : "elsewhere", plugins: [] };
   });
 }
 
@@ -161,10 +166,6 @@ function openIfThere(netnsPath: string): OpenHost | undefined {
     if (error instanceof SameNetnsError || isNetnsGone(error)) return undefined;
     throw error;
   }
-}
-
-export function headOf({ network, containerId, ifName, netnsPath, names }: KnownAttachment) {
-  return { network, containerId, ifName, netnsPath, names };
 }
 
 export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, plugin: string, work: () => T): T {

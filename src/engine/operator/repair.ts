@@ -5,11 +5,12 @@
 import { errorText } from "../../cni/error.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import type { Host } from "../../contract/host.ts";
-import { headOf, inAttachmentScene, inOrderOfChain, inspectResource, withAttachment } from "./inspect.ts";
+import { inAttachmentScene, inspectResource, withAttachment } from "./inspect.ts";
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { HostView } from "../ledger/whereabouts.ts";
-import { gistOf, isProven, type KnownAttachment, type KnownResource } from "./known-attachment.ts";
+import type { Opened } from "../open-host.ts";
+import { isProven, type KnownAttachment, type KnownPart, type KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
 import type { AttachmentState, Gist, InspectedResource } from "../../contract/summaries.ts";
 
@@ -33,9 +34,8 @@ export function repair(
   pluginPath: string,
   view: HostView = new HostView(),
 ): RepairedAttachment {
-  let gist: Gist | undefined, needsAdd = false, hasLink = true;
-  const repaired = withAttachment<RepairedResource>(attachment, pluginPath, view, (opened, parts) => {
-    gist = gistOf(attachment, parts);
+  let needsAdd = false, hasLink = true;
+  const repairParts = (opened: Opened, parts: readonly KnownPart[]) => {
     const plugins: RepairedAttachment["plugins"] = [];
     /** Why nothing after this point can be repaired. */
     let obstacle = isProven(attachment, opened) ? undefined : "nothing proves that this namespace is the container's";
@@ -59,10 +59,10 @@ export function repair(
       if (free) plugins.push({ plugin, madeBy, resources: resources.map((resource) => repaired.get(resource)!) });
       else obstacle ??= "somebody is adding or deleting the attachment";
     }
-    const state = plugins.every(({ resources }) => resources.every(isRight)) ? "ok" : "differs";
-    return { ...headOf(attachment), state, plugins: inOrderOfChain(plugins, attachment) };
-  });
-  return { ...repaired, ...gist ?? gistOf(attachment), needsAdd, hasLink };
+    return plugins;
+  };
+  const { addresses, ports, ...state } = withAttachment(attachment, pluginPath, view, repairParts, isRight);
+  return { ...state, addresses, ports, needsAdd, hasLink };
 }
 
 const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
