@@ -14,18 +14,23 @@ import { recordedInvocation } from "./known-attachment.ts";
 const rivals = () =>
   require("../../resources/host-ports/rivals.ts") as typeof import("../../resources/host-ports/rivals.ts");
 
-/** CHECK does not ask, because the reference plugin's succeeds. */
-export function idlePorts(kind: ResourceKind<unknown, unknown> | undefined, spec: unknown, host: Host): IdlePorts {
+/**
+ * CHECK does not ask, because the reference plugin's succeeds. `mayHaveMore`: the container may get addresses that the
+ * specification does not have.
+ */
+export function idlePorts(
+  kind: ResourceKind<unknown, unknown> | undefined,
+  spec: unknown,
+  host: Host,
+  mayHaveMore = false,
+): IdlePorts {
   const claimant = kind?.claimedPorts?.(spec);
   if (claimant === undefined) return { here: [], elsewhere: [] };
   const { here, elsewhere } = rivals().idleBecauseOfRivals(claimant, host);
-  return { here: [...rivals().unreachedPorts(claimant), ...here], elsewhere };
+  return { here: [...rivals().unreachedPorts(claimant, mayHaveMore), ...here], elsewhere };
 }
 
-/**
- * What has no effect of this resource, and of others and of the host's own programs because of it. `mayHaveMore`: the
- * container may get addresses that the specification does not have.
- */
+/** What has no effect of this resource, and of others and of the host's own programs because of it. */
 export function idleLines(
   kind: ResourceKind<unknown, unknown> | undefined,
   spec: unknown,
@@ -34,16 +39,11 @@ export function idleLines(
 ): string[] {
   const claimant = kind?.claimedPorts?.(spec);
   if (claimant === undefined) return [];
-  const { here, elsewhere } = rivals().idleBecauseOfRivals(claimant, host);
+  const { here, elsewhere } = idlePorts(kind, spec, host, mayHaveMore);
   // podman holds the ports of its containers itself: it would be named.
   const listeners = claimant.way === "netavark" ? [] : rivals().hostListeners(claimant.claims);
   const next = "take another port, or stop that program";
-  return [
-    ...rivals().unreachedPorts(claimant, mayHaveMore),
-    ...here,
-    ...elsewhere,
-    ...listeners.map((line) => `${line}; ${next}`),
-  ];
+  return [...here, ...elsewhere, ...listeners.map((line) => `${line}; ${next}`)];
 }
 
 /** Programs of this host that listen at these ports, one line for each: entries of the capability portMappings. */
