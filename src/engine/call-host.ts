@@ -6,7 +6,6 @@ import { field, isObject } from "../cni/json.ts";
 import type { Invocation, Verb } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import type { Container, Host } from "../contract/host.ts";
-import type { Owner } from "../contract/owner.ts";
 import { findPlugin } from "./delegation/find-plugin.ts";
 import { claimedByOthers, recordedByOthers } from "./ledger/claims.ts";
 import type { Opened } from "./open-host.ts";
@@ -15,6 +14,9 @@ import type { Opened } from "./open-host.ts";
 type Delegate = (type: string, invocation: Invocation, from: Opened) => Result | undefined;
 
 export class CallHost implements Host {
+  readonly recordedByOthers = recordedByOthers;
+  readonly claimedByOthers = claimedByOthers;
+
   /** `container` is undefined when the open one does not belong to this call. */
   constructor(
     private readonly opened: Opened,
@@ -41,14 +43,6 @@ export class CallHost implements Host {
 
   isAloneWithShared(): boolean {
     return this.opened.isAloneWithShared();
-  }
-
-  recordedByOthers(kind: string, owner: Owner): unknown[] {
-    return recordedByOthers(kind, owner);
-  }
-
-  claimedByOthers(kind: string, owner: Owner): unknown[] {
-    return claimedByOthers(kind, owner);
   }
 
   delegate(type: string, command: Verb, stdin?: string): Result | undefined {
