@@ -7,25 +7,16 @@ import { bind, bindLater } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
 // asm/unistd_64.h on x86-64, asm-generic/unistd.h on arm64.
-const numbers = process.arch === "arm64"
-  ? {
-    getdents64: 61,
-    getrandom: 278,
-    ioprio_set: 30,
-    memfd_create: 279,
-    mlock2: 284,
-    sched_setscheduler: 119,
-    statx: 291,
-  }
-  : {
-    getdents64: 217,
-    getrandom: 318,
-    ioprio_set: 251,
-    memfd_create: 319,
-    mlock2: 325,
-    sched_setscheduler: 144,
-    statx: 332,
-  };
+const arm = process.arch === "arm64";
+const numbers = {
+  getdents64: arm ? 61 : 217,
+  getrandom: arm ? 278 : 318,
+  ioprio_set: arm ? 30 : 251,
+  memfd_create: arm ? 279 : 319,
+  mlock2: arm ? 284 : 325,
+  sched_setscheduler: arm ? 119 : 144,
+  statx: arm ? 291 : 332,
+};
 
 const onPath = bind({ syscall: { args: ["i32", "i32", "ptr", "i32", "u32", "ptr"], returns: "i32" } });
 const onBuffer = bindLater({ syscall: { args: ["i32", "ptr", "usize", "u32"], returns: FFIType.i64_fast } });
