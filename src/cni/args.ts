@@ -34,14 +34,9 @@ export function invalidArg(key: string, value: string, reason: string): CniError
 }
 
 function parseBoolean(value: string, pair: string): boolean {
-  switch (value.toLowerCase()) {
-    case "1":
-    case "true":
-      return true;
-    case "0":
-    case "false":
-      return false;
-  }
+  const folded = value.toLowerCase();
+  if (folded === "1" || folded === "true") return true;
+  if (folded === "0" || folded === "false") return false;
   const reason = `boolean unmarshal error: invalid input ${value}`;
   throw invalid(`error parsing value of pair ${goQuote(pair)}: ${reason}`);
 }

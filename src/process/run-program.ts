@@ -156,12 +156,6 @@ class Collected {
   }
 
   bytes(): Uint8Array {
-    const all = new Uint8Array(this.size);
-    let at = 0;
-    for (const chunk of this.chunks) {
-      all.set(chunk, at);
-      at += chunk.length;
-    }
-    return all;
+    return new Uint8Array(Buffer.concat(this.chunks));
   }
 }
