@@ -3,8 +3,8 @@
  * (linux/netfilter/nfnetlink.h). What is in them is nftables/batch.ts's.
  */
 import { ENOBUFS, isErrno, SyscallError } from "../errno.ts";
+import { nextSequence, writer } from "./exchange.ts";
 import { ackStatus, type ExtendedAck, extendedAck } from "./netlink-error.ts";
-import { nextSequence, writer } from "./request-buffer.ts";
 import { receiveFromKernel, type Transport } from "./transport.ts";
 import { eachMessage, NLMSG_ERROR, type Writer } from "./wire.ts";
 

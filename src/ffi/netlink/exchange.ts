@@ -7,7 +7,6 @@
 import { EINTR } from "../errno.ts";
 import { type AnyTable, attributeAt } from "./attrs.ts";
 import { ackStatus, extendedAck, NetlinkError } from "./netlink-error.ts";
-import { nextSequence, writer } from "./request-buffer.ts";
 import { receiveFromKernel, type Transport } from "./transport.ts";
 import {
   eachMessage,
@@ -19,8 +18,16 @@ import {
   NLM_F_REQUEST,
   NLMSG_DONE,
   NLMSG_ERROR,
-  type Writer,
+  Writer,
 } from "./wire.ts";
+
+/** All sockets share the bytes that were sent last, and their numbers: requests are strictly one after another. */
+export const writer = new Writer();
+let sequence = 0;
+
+export function nextSequence(): number {
+  return ++sequence;
+}
 
 /** When a hundred calls run at once, each commits several times while others list their rules. */
 const DUMP_ATTEMPTS = 500;
