@@ -237,6 +237,16 @@ export function createFile(path: string, flags: number, mode = 0o600): number {
   }
 }
 
+/** Runs `work` with the new file, which is closed afterwards, and removed when that fails. */
+export function unlessFailing(path: string, fd: number, work: (fd: number) => void): void {
+  try {
+    whileOpen(fd, work);
+  } catch (error) {
+    libc.unlink(cString(path));
+    throw error;
+  }
+}
+
 /**
  * Replaces the file's content atomically: readers see the old text or the new, even after a crash of this process.
  * With `durable`, also after a power cut.
@@ -247,17 +257,11 @@ export function replaceFile(
   options: { mode?: number; durable?: boolean; temporary?: string } = {},
 ) {
   const temporary = options.temporary ?? `${path}.${writerId()}.tmp`;
-  const fd = createFile(temporary, O_WRONLY, options.mode);
-  try {
+  unlessFailing(temporary, createFile(temporary, O_WRONLY, options.mode), (fd) => {
     writeAll(fd, utf8(text), temporary);
     if (options.durable) syncDescriptor(fd, temporary);
     check("rename", libc.rename(cString(temporary), cString(path)), path);
-  } catch (error) {
-    libc.unlink(cString(temporary));
-    throw error;
-  } finally {
-    closeFile(fd);
-  }
+  });
   if (options.durable) syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
 }
 

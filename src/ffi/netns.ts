@@ -3,9 +3,9 @@
  */
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { printToStderr } from "./terminal.ts";
-import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile, whileOpen } from "./files.ts";
+import { identify, O_NONBLOCK, O_RDONLY, openFile, whileOpen } from "./files.ts";
 import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
-import { getOption } from "./socket/socket.ts";
+import { getOption, preparing } from "./socket/socket.ts";
 
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -23,8 +23,7 @@ class NotANetnsError extends Error {
 /** Throws SyscallError when the path cannot be opened, NotANetnsError when it is not a network namespace. */
 export function openNetns(path: string): number {
   // O_NONBLOCK: opening a FIFO in the namespace's place must not wait for a writer.
-  const fd = openFile(path, O_RDONLY | O_NONBLOCK);
-  try {
+  return preparing(openFile(path, O_RDONLY | O_NONBLOCK), (fd) => {
     const buffer = new Uint8Array(128);
     check("fstatfs", libc.fstatfs(fd, buffer), path);
     const magic = new DataView(buffer.buffer).getUint32(0, true);
@@ -35,10 +34,7 @@ export function openNetns(path: string): number {
       throw new NotANetnsError(`"${path}" is not a network namespace`);
     }
     return fd;
-  } catch (error) {
-    closeFile(fd);
-    throw error;
-  }
+  });
 }
 
 /** Whether an error of `openNetns` means that the namespace no longer exists. */

@@ -3,7 +3,16 @@
  * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
 import { bootId } from "../ffi/boot.ts";
-import { closeFile, createFile, namesIn, O_RDWR, removeFile, whileOpen, writeAll, writerId } from "../ffi/files.ts";
+import {
+  createFile,
+  namesIn,
+  O_RDWR,
+  removeFile,
+  unlessFailing,
+  whileOpen,
+  writeAll,
+  writerId,
+} from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../process/state-file.ts";
@@ -113,17 +122,11 @@ function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): v
   }
   const path = blockPath(store, name);
   const unfinished = `${path}.new`;
-  const fd = createFile(unfinished, O_RDWR);
-  try {
+  unlessFailing(unfinished, createFile(unfinished, O_RDWR), (fd) => {
     allocateOnDisk(fd, block.buffer.byteLength, unfinished);
     writeAll(fd, new Uint8Array(block.buffer), unfinished);
     check("rename", libc.rename(cString(unfinished), cString(path)), path);
-  } catch (error) {
-    removeFile(unfinished);
-    throw error;
-  } finally {
-    closeFile(fd);
-  }
+  });
   removeEmptyBlocks(store, name);
 }
 

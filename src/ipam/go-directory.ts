@@ -25,6 +25,7 @@ import {
   removeFile,
   syncDescriptor,
   syncDirectory,
+  unlessFailing,
   whileOpen,
   writeAll,
 } from "../ffi/files.ts";
@@ -82,18 +83,12 @@ export function createLease(directory: string, address: Uint8Array, text: string
     if (isErrno(error, EEXIST)) return false;
     throw error;
   }
-  try {
+  unlessFailing(path, fd, () => {
     writeAll(fd, utf8(text), path);
-    if (durable) {
-      syncDescriptor(fd, path);
-      syncDirectory(directory);
-    }
-  } catch (error) {
-    removeFile(path);
-    throw error;
-  } finally {
-    closeFile(fd);
-  }
+    if (!durable) return;
+    syncDescriptor(fd, path);
+    syncDirectory(directory);
+  });
   return true;
 }
 

@@ -41,6 +41,7 @@ import {
   writeAll,
 } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { preparing } from "../ffi/socket/socket.ts";
 import { lockWithOthers } from "./lock.ts";
 import { warn, warnOnce } from "./warn.ts";
 
@@ -200,15 +201,11 @@ function judged(path: string, flags: number, whose: Whose, open: () => number | 
     );
     throw error;
   }
-  if (fd === undefined) return undefined;
-  try {
+  return fd === undefined ? undefined : preparing(fd, (fd) => {
     const file = identify(fd);
     refuseUnlessTrusted(path, file, whose, isWritten);
     return { fd, size: file.size };
-  } catch (error) {
-    closeFile(fd);
-    throw error;
-  }
+  });
 }
 
 function identifyOr(path: string, reason: unknown): FileIdentity {

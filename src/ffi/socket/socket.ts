@@ -31,7 +31,7 @@ export function openSocket(what: string, family: number, type: number, protocol 
   return check(what, libc.socket(family, type | SOCK_CLOEXEC, protocol));
 }
 
-/** Returns what `prepare` makes of the new socket, which is closed when that fails. */
+/** Returns what `prepare` makes of the new socket or file, which is closed when that fails. */
 export function preparing<T>(fd: number, prepare: (fd: number) => T): T {
   try {
     return prepare(fd);
