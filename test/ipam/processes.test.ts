@@ -29,6 +29,15 @@ function start(mode: string, task: Churn | Steps) {
   return Bun.spawn([process.execPath, WORKER, mode, JSON.stringify(task)], { env, stdout: "pipe", stderr: "pipe" });
 }
 
+/** So many processes that take addresses and give them back. */
+function churning(count: number, task: Omit<Churn, "name">) {
+  return Array.from({ length: count }, (_, number) => start("churn", { ...task, name: `w${number}` }));
+}
+
+async function endWell(workers: ReturnType<typeof churning>): Promise<void> {
+  for (const worker of workers) expect([await worker.stderr.text(), await worker.exited]).toEqual(["", 0]);
+}
+
 /** Every address can be had, and no more: nothing was lost or given twice. */
 function expectWhole(directory: string, subnet: string, capacity: number): void {
   const made = leaseDirectory({ directory });
@@ -42,28 +51,13 @@ function expectWhole(directory: string, subnet: string, capacity: number): void 
 test("16 processes over 13 addresses: none is given twice, none is lost", async () => {
   using at = place();
   const subnet = "10.1.0.0/28";
-  const workers = Array.from(
-    { length: 16 },
-    (_, number) => start("churn", { ...at, name: `w${number}`, subnet, rounds: 150 }),
-  );
-  for (const worker of workers) {
-    expect(await worker.stderr.text()).toBe("");
-    expect(await worker.exited).toBe(0);
-  }
+  await endWell(churning(16, { ...at, subnet, rounds: 150 }));
   expectWhole(at.directory, subnet, 13);
 }, TIMEOUT_MS);
 
 test("8 processes over a range of several blocks", async () => {
   using at = place();
-  const subnet = "fd00::/64";
-  const workers = Array.from(
-    { length: 8 },
-    (_, number) => start("churn", { ...at, name: `w${number}`, subnet, rounds: 700 }),
-  );
-  for (const worker of workers) {
-    expect(await worker.stderr.text()).toBe("");
-    expect(await worker.exited).toBe(0);
-  }
+  await endWell(churning(8, { ...at, subnet: "fd00::/64", rounds: 700 }));
   expect(leaseFiles(at.directory)).toEqual({});
   expect(readdirSync(join(at.directory, ".patchbay")).length).toBeGreaterThan(2);
 }, TIMEOUT_MS);
@@ -73,10 +67,7 @@ test(
   async () => {
     using at = place();
     const subnet = "10.1.0.0/28", { options } = leaseDirectory({ directory: at.directory });
-    const workers = Array.from(
-      { length: 4 },
-      (_, number) => start("churn", { ...at, name: `w${number}`, subnet, rounds: 300 }),
-    );
+    const workers = churning(4, { ...at, subnet, rounds: 300 });
     const exited = Promise.all(workers.map((worker) => worker.exited));
     let exports = 0, isOver = false;
     void exited.then(() => isOver = true);
@@ -87,8 +78,7 @@ test(
       }
       await new Promise(setImmediate);
     }
-    for (const worker of workers) expect(await worker.stderr.text()).toBe("");
-    expect(await exited).toEqual([0, 0, 0, 0]);
+    await endWell(workers);
     expect(exports).toBeGreaterThan(0);
     if (existsSync(at.directory)) expectWhole(at.directory, subnet, 13);
   },
