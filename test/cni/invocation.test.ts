@@ -3,7 +3,6 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CniError } from "../../src/cni/error.ts";
 import {
   checkContainerId,
   checkIfName,
@@ -12,18 +11,9 @@ import {
   parseInvocation,
   readEnvironment,
 } from "../../src/cni/invocation.ts";
+import { refusal } from "../support/outcome.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
-
-function refusal(work: () => unknown): [code: number, message: string, details?: string] {
-  try {
-    work();
-  } catch (error) {
-    if (!(error instanceof CniError)) throw error;
-    return error.details === "" ? [error.code, error.message] : [error.code, error.message, error.details];
-  }
-  throw new Error("was not refused");
-}
 
 const config = '{"cniVersion":"1.1.0","name":"net","type":"bridge"}';
 

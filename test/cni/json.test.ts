@@ -9,20 +9,15 @@ import {
   foldKey,
   parseDocument,
 } from "../../src/cni/json.ts";
-import { CniError } from "../../src/cni/error.ts";
+import { refusal } from "../support/outcome.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
-function refusal(source: Uint8Array | string): string {
-  try {
-    parseDocument(source, "reading");
-  } catch (error) {
-    expect(error).toBeInstanceOf(CniError);
-    expect((error as CniError).code).toBe(6);
-    return (error as CniError).message;
-  }
-  throw new Error("was not refused");
+function objection(source: Uint8Array | string): string {
+  const [code, message] = refusal(() => parseDocument(source, "reading"));
+  expect(code).toBe(6);
+  return message;
 }
 
 describe("parseDocument()", () => {
@@ -33,7 +28,7 @@ describe("parseDocument()", () => {
 
   for (const source of ["", " \n"]) {
     test(`says that ${JSON.stringify(source)} ends too early`, () => {
-      expect(refusal(source)).toBe("reading: unexpected end of JSON input");
+      expect(objection(source)).toBe("reading: unexpected end of JSON input");
     });
   }
 
@@ -41,7 +36,7 @@ describe("parseDocument()", () => {
     const source of ["{}{}", '{"a":1} x', '{"a":1,}', "{'a':1}", "\ufeff{}", "{}\0", "// no\n{}", "NaN", '{"a":01}']
   ) {
     test(`refuses ${JSON.stringify(source)}`, () => {
-      expect(refusal(bytes(source))).toStartWith("reading: ");
+      expect(objection(bytes(source))).toStartWith("reading: ");
     });
   }
 
@@ -51,9 +46,9 @@ describe("parseDocument()", () => {
 
   test("nesting is limited, wherever in the document it is", () => {
     expect(parseDocument(nested(DOCUMENT_LIMIT_DEPTH), "reading")).toBeArray();
-    expect(refusal(nested(DOCUMENT_LIMIT_DEPTH + 1))).toContain("nests deeper than 100");
-    expect(refusal(`{"a":1,"b":{"c":${nested(DOCUMENT_LIMIT_DEPTH)}}}`)).toContain("nests deeper than 100");
-    expect(refusal(nested(1_000_000))).toStartWith("reading: ");
+    expect(objection(nested(DOCUMENT_LIMIT_DEPTH + 1))).toContain("nests deeper than 100");
+    expect(objection(`{"a":1,"b":{"c":${nested(DOCUMENT_LIMIT_DEPTH)}}}`)).toContain("nests deeper than 100");
+    expect(objection(nested(1_000_000))).toStartWith("reading: ");
   });
 
   test("many brackets side by side or in strings are no nesting", () => {
@@ -62,7 +57,7 @@ describe("parseDocument()", () => {
   });
 
   test("a document over the size limit is refused before it is parsed", () => {
-    expect(refusal(new Uint8Array(DOCUMENT_LIMIT_BYTES + 1))).toContain("larger than");
+    expect(objection(new Uint8Array(DOCUMENT_LIMIT_BYTES + 1))).toContain("larger than");
   });
 
   test("__proto__ is a property like any other and changes no prototype", () => {

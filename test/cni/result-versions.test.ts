@@ -5,7 +5,6 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CniError } from "../../src/cni/error.ts";
 import {
   convertResult,
   formatResult,
@@ -16,6 +15,7 @@ import {
   readResult,
 } from "../../src/cni/result-versions.ts";
 import { KNOWN_VERSIONS, resultFamily } from "../../src/cni/versions.ts";
+import { refusal } from "../support/outcome.ts";
 import type { Result } from "../../src/cni/result.ts";
 
 const full: Result = {
@@ -42,17 +42,6 @@ const full: Result = {
   ],
   dns: { nameservers: ["10.1.0.1"], domain: "d", search: ["s"], options: ["o"] },
 };
-
-/** The error's code and message. */
-function refusal(work: () => unknown): [code: number, message: string] {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof CniError) return [error.code, error.message];
-    throw error;
-  }
-  throw new Error("was not refused");
-}
 
 /** With the keys in this order; the example of 0.2.0 below has the text itself. */
 const printed = (document: object) => JSON.stringify(document, null, 4);

@@ -3,7 +3,6 @@
  * specification says.
  */
 import { describe, expect, test } from "bun:test";
-import { CniError } from "../../src/cni/error.ts";
 import {
   checkVersions,
   compareVersions,
@@ -14,16 +13,7 @@ import {
   resultFamily,
   versionsSince,
 } from "../../src/cni/versions.ts";
-
-function refusal(work: () => unknown): { code: number; message: string; details: string } {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof CniError) return { code: error.code, message: error.message, details: error.details };
-    throw error;
-  }
-  throw new Error("was not refused");
-}
+import { refusal } from "../support/outcome.ts";
 
 describe("parseVersion()", () => {
   const good: [string, number[]][] = [
@@ -44,8 +34,7 @@ describe("parseVersion()", () => {
     ["1.0.0-rc1", 'failed to convert micro version part "0-rc1": not an integer'],
   ];
   for (const [text, message] of bad) {
-    test(`refuses ${text}`, () =>
-      expect(refusal(() => parseVersion(text))).toEqual({ code: 6, message, details: "" }));
+    test(`refuses ${text}`, () => expect(refusal(() => parseVersion(text))).toEqual([6, message]));
   }
 });
 
@@ -65,12 +54,12 @@ test("versionsSince() starts with the version named", () => {
 });
 
 describe("checkVersions()", () => {
-  const incompatible = (version: string, supported = KNOWN_VERSIONS) => ({
-    code: 1,
-    message: "incompatible CNI versions",
-    details: `config is "${version}", plugin supports ["${supported.join('" "')}"]`,
-  });
-  const gate = (message: string) => ({ code: 1, message, details: "" });
+  const incompatible = (version: string, supported = KNOWN_VERSIONS) => [
+    1,
+    "incompatible CNI versions",
+    `config is "${version}", plugin supports ["${supported.join('" "')}"]`,
+  ];
+  const gate = (message: string) => [1, message];
   const cases: [command: string, version: string, supported: readonly string[], refused: unknown][] = [
     ["ADD", "1.1.0", KNOWN_VERSIONS, undefined],
     ["ADD", "", KNOWN_VERSIONS, undefined],
@@ -89,11 +78,7 @@ describe("checkVersions()", () => {
     ["CHECK", "1.2.0", KNOWN_VERSIONS, gate("plugin version does not allow CHECK")],
     ["GC", "1.2.0", KNOWN_VERSIONS, gate("plugin version does not allow GC")],
     ["STATUS", "1.2.0", KNOWN_VERSIONS, gate("plugin version does not allow STATUS")],
-    ["STATUS", "x", KNOWN_VERSIONS, {
-      code: 6,
-      message: 'failed to convert major version part "x": not an integer',
-      details: "",
-    }],
+    ["STATUS", "x", KNOWN_VERSIONS, [6, 'failed to convert major version part "x": not an integer']],
   ];
   for (const [command, version, supported, refused] of cases) {
     test(`${command} with a configuration of version "${version}" ${refused ? "is refused" : "passes"}`, () => {
@@ -107,9 +92,6 @@ describe("checkVersions()", () => {
 test("configVersion() finds the version as Go does", () => {
   expect(configVersion({ CNIVersion: "1.0.0", cniVersion: null })).toBe("1.0.0");
   expect(configVersion({})).toBe("");
-  expect(refusal(() => configVersion({ cniVersion: 5 }))).toEqual({
-    code: 6,
-    message: 'decoding version from network config: "cniVersion" must be a string, got 5',
-    details: "",
-  });
+  expect(refusal(() => configVersion({ cniVersion: 5 })))
+    .toEqual([6, 'decoding version from network config: "cniVersion" must be a string, got 5']);
 });

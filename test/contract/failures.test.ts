@@ -3,15 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { endCall, leaveToCaller } from "../../src/process/calls.ts";
 import { CniError, errorText, nextStepOf } from "../../src/cni/error.ts";
 import { attempt, attemptAll, collectFailures, followedBy, throwJoined } from "../../src/contract/failures.ts";
-
-function thrown(work: () => void): unknown {
-  try {
-    work();
-  } catch (error) {
-    return error;
-  }
-  return undefined;
-}
+import { outcomeOf } from "../support/outcome.ts";
 
 describe("trying", () => {
   test("every item is tried, and failures are returned in order", () => {
@@ -39,7 +31,7 @@ describe("trying", () => {
     const steps = [() => {
       throw failure;
     }, () => void (ran = true)];
-    expect(thrown(() => attemptAll(steps))).toBe(failure);
+    expect(outcomeOf(() => attemptAll(steps))).toBe(failure);
     expect(ran).toBe(true);
   });
 });
@@ -47,31 +39,31 @@ describe("trying", () => {
 test("after what leaves the call to its caller, no other step runs", () => {
   const ran: string[] = [];
   const steps = [() => leaveToCaller("a wait"), () => void ran.push("the next step")];
-  expect(thrown(() => attemptAll(steps))).toMatchObject({ message: "left to the caller: a wait" });
+  expect(outcomeOf(() => attemptAll(steps))).toMatchObject({ message: "left to the caller: a wait" });
   endCall();
   expect(ran).toEqual([]);
 });
 
 describe("joining", () => {
   test("without failures nothing is thrown", () => {
-    expect(thrown(() => throwJoined([]))).toBeUndefined();
+    expect(outcomeOf(() => throwJoined([]))).toBeUndefined();
   });
 
   test("a single failure is thrown unchanged", () => {
     const failure = new CniError(11, "busy", "try again");
-    expect(thrown(() => throwJoined([failure]))).toBe(failure);
+    expect(outcomeOf(() => throwJoined([failure]))).toBe(failure);
   });
 
   test("several have the code of the first CniError and the texts of all, details included", () => {
     const failures = [new Error("one"), new CniError(11, "two", "why"), new CniError(7, "three")];
-    const error = thrown(() => throwJoined(failures)) as CniError;
+    const error = outcomeOf(() => throwJoined(failures)) as CniError;
     expect(error).toBeInstanceOf(CniError);
     expect([error.code, error.message, error.details]).toEqual([11, "one; two; why; three", ""]);
     expect(error.cause).toBe(failures[0]);
   });
 
   test("errors without a code get none", () => {
-    const error = thrown(() => throwJoined([new Error("one"), new Error("two")], "\n")) as AggregateError;
+    const error = outcomeOf(() => throwJoined([new Error("one"), new Error("two")], "\n")) as AggregateError;
     expect(error).toBeInstanceOf(AggregateError);
     expect(error.message).toBe("one\ntwo");
   });
@@ -80,7 +72,7 @@ describe("joining", () => {
 test("an error keeps its next step when another wraps it, stands beside it or follows it", () => {
   const error = new CniError(11, "busy", "", { nextStep: "wait" }), wrapped = new Error("add", { cause: error });
   expect(nextStepOf(wrapped)).toBe("wait");
-  expect(nextStepOf(thrown(() => throwJoined([new CniError(7, "one"), wrapped])))).toBe("wait");
+  expect(nextStepOf(outcomeOf(() => throwJoined([new CniError(7, "one"), wrapped])))).toBe("wait");
   for (const one of [error, wrapped]) expect(nextStepOf(followedBy(one, ["taking it back failed"]))).toBe("wait");
   expect([new Error("one", { cause: "two" }), "three", undefined].map(nextStepOf)).toEqual([
     undefined,

@@ -15,6 +15,7 @@ import {
   pluginOf,
   warningsOf,
 } from "../support/engine-bench.ts";
+import { refusal } from "../support/outcome.ts";
 import { replacedExports } from "../support/replaced-exports.ts";
 
 const replaced = replacedExports(require.resolve("../../src/ffi/capabilities.ts"), capabilities, {
@@ -31,19 +32,14 @@ afterEach(() => replaced.end());
 const OTHER = "/run/netns/y";
 
 describe("errors", () => {
-  const thrown = (error: unknown): [number, string, string] | undefined => {
+  const thrown = (error: unknown): [number, string, string] => {
     const plugin = pluginOf([], {
       add: () => {
         throw error;
       },
     });
-    try {
-      openSession().runVerb(plugin, callOf("ADD"));
-    } catch (failure) {
-      const { code, message, details } = failure as CniError;
-      return [code, message, details];
-    }
-    return undefined;
+    const [code, message, details = ""] = refusal(() => openSession().runVerb(plugin, callOf("ADD")));
+    return [code, message, details];
   };
   const within = (cause: unknown) => new Error("it failed", { cause });
   const syscall = (errno: number) => new SyscallError("open", errno, "x");

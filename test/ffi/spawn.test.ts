@@ -9,6 +9,7 @@ import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
 import { runProgram } from "../../src/process/run-program.ts";
 import { forgetEnded, spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { closeFile, openFile } from "../../src/ffi/files.ts";
+import { outcomeOf } from "../support/outcome.ts";
 
 const sh = (script: string, stdin = "", environment = ["PATH=/usr/bin:/bin"]) => {
   const finished = runProgram(
@@ -87,13 +88,8 @@ test("what Bun ignores is not ignored in the child", () => {
 });
 
 test("a program that is not there is the kernel's error", () => {
-  const failure = (() => {
-    try {
-      return runProgram({ path: "/nowhere/plugin", argv: ["plugin"], environment: [] }, utf8(""));
-    } catch (error) {
-      return error;
-    }
-  })();
+  const nowhere = { path: "/nowhere/plugin", argv: ["plugin"], environment: [] };
+  const failure = outcomeOf(() => runProgram(nowhere, utf8("")));
   expect(isErrno(failure, ENOENT)).toBe(true);
   expect((failure as Error).message).toBe("fork/exec /nowhere/plugin: no such file or directory");
 });

@@ -24,6 +24,7 @@ import {
   type Whose,
 } from "../../src/process/state-file.ts";
 import { needs } from "../support/needs.ts";
+import { outcomeOf } from "../support/outcome.ts";
 
 needs("root");
 
@@ -112,6 +113,7 @@ for (const whose of ["own", "own group's", "anybody's"] as const) {
 }
 
 describe("the message says what to do about its cause", () => {
+  const remedyOf = (work: () => unknown) => (outcomeOf(work) as UntrustedState).nextStep;
   const right = "if what it says is right";
   const remedies: [what: string, put: () => void, remedy: () => string][] = [
     ["owner", () => make(0o600, NOBODY), () => `remove it, or run chown 0 ${file} ${right}`],
@@ -137,14 +139,6 @@ describe("the message says what to do about its cause", () => {
       `it must belong to uid 0 and be writable by nobody else: ${remedy()}`,
     );
   });
-
-  function remedyOf(work: () => unknown): unknown {
-    try {
-      return work();
-    } catch (error) {
-      return (error as UntrustedState).nextStep;
-    }
-  }
 });
 
 test("a file is read whole, also one that grows, an empty one, and none", () => {

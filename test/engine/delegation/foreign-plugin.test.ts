@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { CniError } from "../../../src/cni/error.ts";
 import { runForeignPlugin } from "../../../src/engine/delegation/foreign-plugin.ts";
+import { refusal } from "../../support/outcome.ts";
 
 let directory: string;
 beforeEach(() => (directory = mkdtempSync(`${tmpdir()}/foreign-`)));
@@ -27,14 +27,8 @@ function plugin(script: string): string {
 }
 
 function failure(path: string): { code: number; message: string; details: string } {
-  try {
-    runForeignPlugin(path, invocation);
-  } catch (error) {
-    expect(error).toBeInstanceOf(CniError);
-    const { code, message, details } = error as CniError;
-    return { code, message, details };
-  }
-  throw new Error("it did not fail");
+  const [code, message, details = ""] = refusal(() => runForeignPlugin(path, invocation));
+  return { code, message, details };
 }
 
 test("success returns stdout, whatever is on stderr", () => {

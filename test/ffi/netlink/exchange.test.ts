@@ -13,6 +13,7 @@ import {
   NLM_F_MULTI,
   NLM_F_REQUEST,
 } from "../../../src/ffi/netlink/wire.ts";
+import { outcomeOf } from "../../support/outcome.ts";
 import { ack, done, FakeKernel, message, type Sent } from "./fake-kernel.ts";
 
 const ASK = 18, TELL = 16;
@@ -24,15 +25,6 @@ const tell = (sequence: number, value: number, flags = NLM_F_MULTI) =>
 function collector(): { values: number[]; take: (message: NetlinkMessage) => void } {
   const values: number[] = [];
   return { values, take: ({ payload }) => void values.push(payload[0]!) };
-}
-
-function thrown(work: () => void): Error {
-  try {
-    work();
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error("nothing was thrown");
 }
 
 test("a request asks for an ACK, and its replies come before it, in one datagram or several", () => {
@@ -91,7 +83,7 @@ test("a datagram of the kernel's that was cut off is an error", () => {
   const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => {
     kernel.queue.push({ bytes: tell(sequence, 1), sentBytes: 70_000, sender: 0 });
   });
-  const error = thrown(() => sendRequest(kernel, question)) as SyscallError;
+  const error = outcomeOf(() => sendRequest(kernel, question)) as SyscallError;
   expect([error.errno, error.message]).toEqual([
     EMSGSIZE,
     "recvfrom AF_NETLINK 70000 bytes: message too long",
@@ -125,7 +117,7 @@ test("a refusal has the kernel's reason, its words, and the name of the attribut
   ];
   for (const [extended, expected] of refusals) {
     const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => kernel.reply(ack(sequence, EINVAL, extended)));
-    const error = thrown(() => sendRequest(kernel, request));
+    const error = outcomeOf(() => sendRequest(kernel, request)) as Error;
     expect(error).toBeInstanceOf(NetlinkError);
     expect([(error as NetlinkError).errno, error.message]).toEqual([EINVAL, expected]);
   }
@@ -176,7 +168,7 @@ test("an interrupted dump is asked for again, from the start and under another n
 
 test("a dump that is interrupted every time is an error, not a list that may lack something", () => {
   const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => kernel.reply(done(sequence, NLM_F_DUMP_INTR)));
-  const error = thrown(() => dumpAll(kernel, question, () => {})) as NetlinkError;
+  const error = outcomeOf(() => dumpAll(kernel, question, () => {})) as NetlinkError;
   expect([error.errno, error.message, kernel.sent.length]).toEqual([
     EINTR,
     "ASK eth0: interrupted system call (the dump was interrupted every time)",
@@ -186,7 +178,9 @@ test("a dump that is interrupted every time is an error, not a list that may lac
 
 test("a dump is asked for as often as the request says, and no more", () => {
   const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => kernel.reply(done(sequence, NLM_F_DUMP_INTR)));
-  expect((thrown(() => dumpAll(kernel, { ...question, attempts: 1 }, () => {})) as NetlinkError).errno).toBe(EINTR);
+  expect((outcomeOf(() => dumpAll(kernel, { ...question, attempts: 1 }, () => {})) as NetlinkError).errno).toBe(
+    EINTR,
+  );
   expect(kernel.sent.length).toBe(1);
 });
 
@@ -196,7 +190,7 @@ test("an overrun is an error, never a shorter answer", () => {
     kernel.queue.push(new SyscallError("recvfrom AF_NETLINK", ENOBUFS));
     kernel.reply(done(sequence));
   });
-  expect((thrown(() => dumpAll(kernel, question, () => {})) as SyscallError).errno).toBe(ENOBUFS);
+  expect((outcomeOf(() => dumpAll(kernel, question, () => {})) as SyscallError).errno).toBe(ENOBUFS);
   // What is left of it in the queue is not taken for the answer to the next request.
   const next = new FakeKernel((next, [{ sequence }]: Sent) => next.reply(tell(sequence, 9), ack(sequence)));
   next.queue.push(...kernel.queue);

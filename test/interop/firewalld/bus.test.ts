@@ -12,6 +12,7 @@ import {
 } from "../../../src/interop/firewalld/bus.ts";
 import { withFirewalld } from "../../../src/interop/firewalld/client.ts";
 import { withOwnPatience } from "../../../src/process/patience.ts";
+import { outcomeOf } from "../../support/outcome.ts";
 import type { Script } from "./scripted-bus.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-bus-"));
@@ -59,7 +60,7 @@ async function withBus(
   const heard = next();
   process.env.DBUS_SYSTEM_BUS_ADDRESS = address(path);
   try {
-    const outcome = attempt(() => {
+    const outcome = outcomeOf(() => {
       const opened = openSystemBus(patienceMs);
       try {
         return work(opened);
@@ -71,14 +72,6 @@ async function withBus(
   } finally {
     delete process.env.DBUS_SYSTEM_BUS_ADDRESS;
     bus.terminate();
-  }
-}
-
-function attempt(work: () => unknown): unknown {
-  try {
-    return work();
-  } catch (error) {
-    return error;
   }
 }
 
@@ -132,7 +125,7 @@ test("an answer is the first value of the message that returns the call, whateve
 test("an error is thrown with its name and its text", async () => {
   const says = OK + hello + message(ERROR, [replyTo(2), errorName, types("s")], text("because")) +
     message(ERROR, [replyTo(3), errorName]);
-  const { outcome } = await withBus(says, (bus) => [1, 2].map(() => attempt(() => bus!.call(question))));
+  const { outcome } = await withBus(says, (bus) => [1, 2].map(() => outcomeOf(() => bus!.call(question))));
   const [because, bare] = outcome as DbusError[];
   expect([because, bare].every((error) => error instanceof DbusError)).toBe(true);
   expect([because!.name, because!.errorName, because!.message, bare!.message])
@@ -176,7 +169,7 @@ test("whoever answers each question just before its limit is asked no more when 
   try {
     const { outcome } = await withBus(
       says,
-      () => withOwnPatience(() => [1, 2, 3, 4].map(() => attempt(question))).concat(withOwnPatience(question)),
+      () => withOwnPatience(() => [1, 2, 3, 4].map(() => outcomeOf(question))).concat(withOwnPatience(question)),
     );
     const late = new Error("D-Bus: no answer within 25 s");
     expect(outcome).toEqual([true, true, late, late, true]);

@@ -8,6 +8,7 @@ import { closeFile } from "../../../src/ffi/files.ts";
 import { listenAt, listenOn } from "../../../src/ffi/socket/unix.ts";
 import { NoDatabase, OvsdbConnection, Refused } from "../../../src/interop/ovsdb/connection.ts";
 import { Documents } from "../../../src/interop/ovsdb/documents.ts";
+import { outcomeOf } from "../../support/outcome.ts";
 import type { Script } from "./scripted-server.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-ovsdb-"));
@@ -32,14 +33,8 @@ async function withServer(says: readonly string[], work: (database: OvsdbConnect
   server.postMessage(script);
   await ready;
   const heard = next(), database = OvsdbConnection.open(path);
-  let outcome: unknown;
-  try {
-    outcome = work(database);
-  } catch (error) {
-    outcome = error;
-  } finally {
-    database.close();
-  }
+  const outcome = outcomeOf(() => work(database));
+  database.close();
   const all = await heard as string[];
   server.terminate();
   return { outcome, heard: all.map((text) => JSON.parse(text)) };
