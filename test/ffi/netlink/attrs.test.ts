@@ -15,7 +15,8 @@ import {
   u32be,
   u8,
 } from "../../../src/ffi/netlink/attrs.ts";
-import { MalformedMessage, Writer } from "../../../src/ffi/netlink/wire.ts";
+import { MalformedMessage, type Writer } from "../../../src/ffi/netlink/wire.ts";
+import { bodyOf, bytesBy } from "./fake-kernel.ts";
 
 const inner = attrTable("INNER", { port: u16(1), mark: u32be(2) });
 const table = attrTable("OUTER", {
@@ -29,11 +30,7 @@ const table = attrTable("OUTER", {
   many: nestedList(8, 1, inner),
 });
 
-function encoded(values: Parameters<typeof table.encode>[1]): Uint8Array {
-  const writer = new Writer();
-  table.encode(writer, values);
-  return writer.bytes.slice(0, writer.length);
-}
+const encoded = (values: Parameters<typeof table.encode>[1]) => bytesBy((writer) => table.encode(writer, values));
 
 const u32s = fc.integer({ min: 0, max: 0xffffffff });
 const innerValues = fc.record({ port: fc.integer({ min: 0, max: 0xffff }), mark: u32s }, { requiredKeys: [] });
@@ -53,15 +50,13 @@ test("what a table encodes it decodes, and fields left out stay out", () => {
 });
 
 test("attributes without a row are skipped", () => {
-  const writer = new Writer();
-  writer.attribute(99, () => void writer.u32(1)).attribute(2, () => void writer.u32(1500));
-  expect(table.decode(writer.bytes.subarray(0, writer.length))).toEqual({ mtu: 1500 });
+  const withUnknown = (writer: Writer) =>
+    void writer.attribute(99, () => void writer.u32(1)).attribute(2, () => void writer.u32(1500));
+  expect(table.decode(bytesBy(withUnknown))).toEqual({ mtu: 1500 });
 });
 
 test("an attribute shorter than its type is malformed, not zero", () => {
-  const writer = new Writer();
-  writer.attribute(2, () => void writer.u16(1));
-  expect(() => table.decode(writer.bytes.subarray(0, writer.length))).toThrow(MalformedMessage);
+  expect(() => table.decode(bytesBy(bodyOf("", { 2: "0100" })))).toThrow(MalformedMessage);
 });
 
 test.each([

@@ -55,11 +55,11 @@ export class FakeKernel implements Transport {
 }
 
 export function message(type: number, sequence: number, flags = 0, payload: (writer: Writer) => void = () => {}) {
-  const writer = new Writer();
-  writer.start(type, flags, sequence);
-  payload(writer);
-  writer.finish();
-  return writer.bytes.slice(0, writer.length);
+  return bytesBy((writer) => {
+    writer.start(type, flags, sequence);
+    payload(writer);
+    writer.finish();
+  });
 }
 
 /** The kernel's answer to one request: struct nlmsgerr, with an extended acknowledgement where it has something to say. */
@@ -155,9 +155,14 @@ export function sentBy(work: (socket: NetlinkSocket) => void, headerBytes: numbe
 
 /** The same lines of attributes alone. */
 export function attributesBy(write: Body): string[] {
+  return attributesIn(bytesBy(write), "");
+}
+
+/** What it writes. */
+export function bytesBy(write: Body): Uint8Array {
   const writer = new Writer();
   write(writer);
-  return attributesIn(writer.bytes.subarray(0, writer.length), "");
+  return writer.bytes.slice(0, writer.length);
 }
 
 const NESTED = 0x8000;

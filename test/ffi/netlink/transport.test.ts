@@ -2,9 +2,10 @@
 import { afterEach, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { type KernelTransport, NETLINK_ROUTE, openTransport } from "../../../src/ffi/netlink/transport.ts";
-import { eachMessage, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, Writer } from "../../../src/ffi/netlink/wire.ts";
+import { eachMessage, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE } from "../../../src/ffi/netlink/wire.ts";
 import { linkHeader } from "../../../src/ffi/netlink/route/link-kinds.ts";
 import { RTM_GETLINK, RTM_NEWLINK } from "../../../src/ffi/netlink/uapi/rtnetlink.ts";
+import { message } from "./fake-kernel.ts";
 
 const { PATCHBAY_NETLINK } = process.env;
 afterEach(() => {
@@ -15,14 +16,8 @@ afterEach(() => {
 const NOOP = 1;
 
 /** A message, `bytes` long behind its header. */
-function message(type: number, flags: number, bytes: number): Uint8Array {
-  const writer = new Writer();
-  writer.start(type, flags, 7);
-  if (bytes === linkHeader.bytes) linkHeader.write(writer, {});
-  else writer.raw(new Uint8Array(bytes));
-  writer.finish();
-  return writer.bytes.slice(0, writer.length);
-}
+const zeros = (type: number, flags: number, bytes: number) =>
+  message(type, 7, flags, (writer) => void writer.raw(new Uint8Array(bytes)));
 
 /** The types of all that the kernel answers, until the end of the dump. */
 function answers(transport: KernelTransport, timeoutMs: number | undefined): number[] {
@@ -49,7 +44,7 @@ test.each(["socket(2)", "libnl, if it is there"])(
     if (isRaw) expect(transport.opened).toBe("raw");
     for (const timeoutMs of [undefined, 60_000]) {
       expect([transport.receive(0), transport.receive(1)]).toEqual([undefined, undefined]);
-      transport.send(message(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, linkHeader.bytes), "links");
+      transport.send(zeros(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, linkHeader.bytes), "links");
       expect(new Set(answers(transport, timeoutMs))).toEqual(new Set([RTM_NEWLINK, NLMSG_DONE]));
     }
     expect(transport.receive(0)).toBeUndefined();
@@ -61,11 +56,11 @@ test.each(["socket(2)", "libnl, if it is there"])(
 test("a datagram may be longer than a socket takes by default", () => {
   const transport = openTransport(NETLINK_ROUTE);
   for (const bytes of [32 * 1024 - 16, 32 * 1024, 300_000]) {
-    transport.send(message(NOOP, 0, bytes), "nothing");
+    transport.send(zeros(NOOP, 0, bytes), "nothing");
     expect(transport.receive(0)).toBeUndefined();
   }
   transport.close();
-  expect(() => transport.send(message(NOOP, 0, 4), "nothing")).toThrow(
+  expect(() => transport.send(zeros(NOOP, 0, 4), "nothing")).toThrow(
     "sendto AF_NETLINK nothing: bad file descriptor",
   );
   expect(() => transport.receive(0)).toThrow("recvfrom AF_NETLINK: bad file descriptor");

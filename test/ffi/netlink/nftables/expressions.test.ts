@@ -45,15 +45,12 @@ import {
 import { addRule } from "../../../../src/ffi/netlink/nftables/rule.ts";
 import { attributeAt } from "../../../../src/ffi/netlink/attrs.ts";
 import { NFTA_OBJREF_SET_NAME } from "../../../../src/ffi/netlink/uapi/nf-tables.ts";
-import { Writer } from "../../../../src/ffi/netlink/wire.ts";
 import { parsePrefix } from "../../../../src/net/address.ts";
-import { attributesBy } from "../fake-kernel.ts";
+import { attributesBy, bodyOf, bytesBy } from "../fake-kernel.ts";
 
 /** As the kernel would list it. */
 function listed({ name, table, values }: Expression): FoundExpression {
-  const writer = new Writer();
-  table.encode(writer, values);
-  return { name, data: writer.bytes.slice(0, writer.length) };
+  return { name, data: bytesBy((writer) => table.encode(writer, values)) };
 }
 
 const attributes = (
@@ -158,9 +155,8 @@ test("the ports of a rule of iptables are read as they were written, up to fifte
 
 test("the kernel's objection to a rule names the expression", () => {
   const message = addRule({ table: { family: 2, name: "t" }, name: "c" }, [drop, counter, isNotIn("set")]);
-  const writer = new Writer();
-  message.table.encode(writer, message.values);
-  const bytes = writer.bytes.slice(0, writer.length), words: Record<string, number> = {};
+  const bytes = bytesBy((writer) => message.table.encode(writer, message.values));
+  const words: Record<string, number> = {};
   for (let at = 0; at < bytes.length; at += 4) {
     const name = attributeAt(message.table, bytes, at)!;
     words[name] = (words[name] ?? 0) + 1;
@@ -185,13 +181,7 @@ test("a comment of iptables has 255 bytes at most, and is read as it was written
 test("the map of counters is read with its NUL, as the kernel lists it, or without", () => {
   const map = (text: string) => ({
     name: "objref",
-    data: attributeBytes(Uint8Array.from(Buffer.from(text))),
+    data: bytesBy(bodyOf("", { [NFTA_OBJREF_SET_NAME]: Buffer.from(text).toHex() })),
   });
   for (const text of ["map", "map\0"]) expect(countsIn([map(text)])).toBe("map");
 });
-
-function attributeBytes(name: Uint8Array): Uint8Array {
-  const writer = new Writer();
-  writer.attribute(NFTA_OBJREF_SET_NAME, () => void writer.raw(name));
-  return writer.bytes.slice(0, writer.length);
-}

@@ -52,10 +52,10 @@ import {
   markPairKey,
   protocolAndPortKey,
 } from "../../../../src/ffi/netlink/nftables/set.ts";
-import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
 import { NFT_REG_2 } from "../../../../src/ffi/netlink/uapi/nf-tables.ts";
 import { parsePrefix } from "../../../../src/net/address.ts";
 import { golden } from "../../../support/golden.ts";
+import { bytesBy } from "../fake-kernel.ts";
 
 const chain4 = { table: { family: 2, name: "nat" }, name: "CNI-e4c76feec97a77ba32cd962b" };
 const prefix = (text: string) => parsePrefix(text)!;
@@ -69,14 +69,6 @@ const linkAndMac = new Uint8Array(24);
 linkAndMac.set(new TextEncoder().encode("veth1234"));
 linkAndMac.set([2, 0, 0, 0, 0, 5], 16);
 const element = { key: prefix("10.88.0.5/32").bytes, comment: "id: c, if: eth0", counter: map.name };
-
-function bytesOf(message: NftMessage): Uint8Array {
-  const writer = new Writer();
-  writer.start(messageType(message.type), NLM_F_REQUEST | message.flags, 0);
-  writeBody(writer, message);
-  writer.finish();
-  return writer.bytes.slice(0, writer.length);
-}
 
 const portmap = (name: string) => ({ table: { family: 1, name: "patchbay_portmap" }, name });
 const ports9000 = {
@@ -155,7 +147,8 @@ for (const [name, message] of Object.entries(alike)) {
     const theirs = golden(`nftables/${name}`);
     const header = new DataView(theirs.buffer);
     expect([header.getUint16(4, true), theirs[16]]).toEqual([messageType(message.type), message.family]);
-    const { id: _, expressions: __, ...said } = message.table.decode(bytesOf(message).subarray(20)) as Values;
+    const ours = bytesBy((writer) => writeBody(writer, message));
+    const { id: _, expressions: __, ...said } = message.table.decode(ours.subarray(4)) as Values;
     expect(message.table.decode(theirs.subarray(20)) as Values).toMatchObject(said);
   });
 }

@@ -13,7 +13,7 @@ import {
   vrf,
 } from "../../../../src/ffi/netlink/route/link-kinds.ts";
 import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
-import { answering, bodyOf, message, sentAs, socketTo } from "../fake-kernel.ts";
+import { answering, bodyOf, bytesBy, sentAs, socketTo } from "../fake-kernel.ts";
 
 /** IFLA_LINKINFO of a new link. */
 function infoOf(kind: LinkKind): string[] {
@@ -22,7 +22,7 @@ function infoOf(kind: LinkKind): string[] {
   return sentAs(kernel, 16).slice(3);
 }
 
-const dataOf = (attributes: Record<number, string>) => message(0, 0, 0, bodyOf("", attributes)).slice(16);
+const dataOf = (attributes: Record<number, string>) => bytesBy(bodyOf("", attributes));
 
 test("a veth has its other end, which is a link in itself", () => {
   const peer = { ifName: "eth0", address: Uint8Array.of(2, 0, 0, 0, 0, 2), mtu: 9, txQueueLength: 8, netnsFd: 5 };

@@ -16,7 +16,7 @@ import {
 } from "../../../../src/ffi/netlink/route/link.ts";
 import { decodeLink } from "../../../../src/ffi/netlink/route/link-reading.ts";
 import { RTM_NEWLINK } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
-import { answering, type Body, bodyOf, message, refusing, sentAs, sentBy, socketTo } from "../fake-kernel.ts";
+import { answering, type Body, bodyOf, bytesBy, refusing, sentAs, sentBy, socketTo } from "../fake-kernel.ts";
 
 const HEADER = 16; // struct ifinfomsg
 const NOTHING = "00000000 00000000 00000000 00000000";
@@ -140,7 +140,7 @@ const port: Body = bodyOf("00000100 07000000 43100000 00000000", {
 });
 const plain: Body = bodyOf("00000100 03000000 42100000 00000000");
 
-const read = (body: Body) => decodeLink(message(RTM_NEWLINK, 0, 0, body).slice(16));
+const read = (body: Body) => decodeLink(bytesBy(body));
 
 describe("reading", () => {
   test("a link is what its attributes say", () => {

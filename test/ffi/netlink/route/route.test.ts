@@ -18,8 +18,8 @@ import {
   answering,
   answeringEach,
   bodyOf,
+  bytesBy,
   type FakeKernel,
-  message,
   refusing,
   sentAs,
   sentBy,
@@ -85,14 +85,9 @@ const manyHops = bodyOf("0a100000 fe030001 00000000", {
 const byDefault4 = bodyOf("02000000 fe030001 00000000", { 4: "07000000", 6: "05000000" });
 const cached = bodyOf("02180000 fe020001 00020000", { 1: "0a010300", 4: "07000000" });
 
-/** As it would be received. */
-function bytes(body: typeof byteRoute): Uint8Array {
-  return message(RTM_NEWROUTE, 0, 0, body).slice(16);
-}
-
 describe("reading", () => {
   test("fields come from the header, and from attributes where the header has no room", () => {
-    expect(readRoute(bytes(byteRoute))).toEqual({
+    expect(readRoute(bytesBy(byteRoute))).toEqual({
       dst: parsePrefix("10.1.2.0/24")!,
       oif: 7,
       table: 254,
@@ -100,7 +95,7 @@ describe("reading", () => {
       type: 1,
       protocol: 2,
     });
-    expect(readRoute(bytes(wideRoute))).toEqual({
+    expect(readRoute(bytesBy(wideRoute))).toEqual({
       dst: parsePrefix("10.0.0.0/8")!,
       oif: 0,
       gateway: parseAddress("10.1.0.1"),
@@ -116,13 +111,13 @@ describe("reading", () => {
   });
 
   test("a default route is to everything of its family", () => {
-    expect(formatPrefix(readRoute(bytes(byDefault4)).dst)).toBe("0.0.0.0/0");
-    const { dst } = readRoute(bytes(bodyOf("0a000000 fe030001 00000000")));
+    expect(formatPrefix(readRoute(bytesBy(byDefault4)).dst)).toBe("0.0.0.0/0");
+    const { dst } = readRoute(bytesBy(bodyOf("0a000000 fe030001 00000000")));
     expect(dst).toEqual({ bytes: new Uint8Array(16), bits: 0 });
   });
 
   test("several next hops have their links, gateways and flags", () => {
-    const { hops } = readRoute(bytes(manyHops));
+    const { hops } = readRoute(bytesBy(manyHops));
     expect(hops!.map(({ oif, gateway, flags, attributes }) => [
       oif,
       gateway && formatAddress(gateway),
@@ -133,7 +128,7 @@ describe("reading", () => {
       [8, undefined, 1, ""],
     ]);
     // A length that cannot be ends the list, and what is left over is no next hop.
-    const ofHops = (hex: string) => readRoute(bytes(bodyOf("02000000 fe030001 00000000", { 9: hex }))).hops!.length;
+    const ofHops = (hex: string) => readRoute(bytesBy(bodyOf("02000000 fe030001 00000000", { 9: hex }))).hops!.length;
     expect(ofHops("0700000007000000")).toBe(0);
     expect(ofHops("080000000700000008000000")).toBe(1);
     // Each begins at a multiple of four bytes.
@@ -216,7 +211,7 @@ test("the words for a route have what tells it from others", () => {
   expect(describeRoute(to("10.0.0.0/8", { gateway, priority: 5, table: 1000 }))).toBe(
     "10.0.0.0/8 via 10.1.0.1 metric 5 table 1000",
   );
-  expect(describeRoute(readRoute(bytes(manyHops)))).toBe("fd00::/16 via fe80::1 table 254");
+  expect(describeRoute(readRoute(bytesBy(manyHops)))).toBe("fd00::/16 via fe80::1 table 254");
 });
 
 describe("the way to an address", () => {

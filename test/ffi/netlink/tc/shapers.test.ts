@@ -12,19 +12,13 @@ import {
 } from "../../../../src/ffi/netlink/tc/shapers.ts";
 import type { TcKind } from "../../../../src/ffi/netlink/tc/tc-object.ts";
 import { ANY_PACKET, readU32, u32Class, u32Redirect } from "../../../../src/ffi/netlink/tc/u32.ts";
-import { Writer } from "../../../../src/ffi/netlink/wire.ts";
-import { attributesBy, bodyOf, message } from "../fake-kernel.ts";
+import { attributesBy, bodyOf, bytesBy } from "../fake-kernel.ts";
 
 const MIB = 1 << 20, FAST = 5_000_000_000;
 const ratespec = (rate: string) => "0000000000000000" + rate;
 
-function bytesOf({ write }: TcKind): Uint8Array {
-  const writer = new Writer();
-  write!(writer);
-  return writer.bytes.slice(0, writer.length);
-}
-
-const bytesBy = (attributes: Record<number, string>) => message(0, 0, 0, bodyOf("", attributes)).slice(16);
+const bytesOf = ({ write }: TcKind) => bytesBy((writer) => write!(writer));
+const bytesWith = (attributes: Record<number, string>) => bytesBy(bodyOf("", attributes));
 
 test("tbf: a rate, in 64 bits where 32 do not hold it, a queue and a bucket", () => {
   const slow = tbf({ rate: MIB, limit: 5000, buffer: 3_125_000 });
@@ -96,10 +90,10 @@ test("u32: which packets go to a class, or to another link", () => {
 });
 
 test("u32: a table of filters is none, a filter may have no class, and only mirred's redirections count", () => {
-  expect(readU32(bytesBy({ 1: "30000100" }))).toBeUndefined();
-  expect(readU32(bytesBy({ 5: selector }))).toEqual({ keys, classId: 0, redirects: [] });
+  expect(readU32(bytesWith({ 1: "30000100" }))).toBeUndefined();
+  expect(readU32(bytesWith({ 5: selector }))).toEqual({ keys, classId: 0, redirects: [] });
   // What is left over is no key.
-  expect(readU32(bytesBy({ 5: `${selector}00000000` }))!.keys).toHaveLength(2);
+  expect(readU32(bytesWith({ 5: `${selector}00000000` }))!.keys).toHaveLength(2);
 
   const attribute = (type: number, value: string) => {
     const length = 4 + value.length / 2, padding = "00".repeat((4 - (length % 4)) % 4);
@@ -108,7 +102,7 @@ test("u32: a table of filters is none, a filter may have no class, and only mirr
   const action = (number: number, kind: string, mirred: string) =>
     attribute(number, attribute(1, `${Buffer.from(kind).toString("hex")}00`) + attribute(2, attribute(2, mirred)));
   const redirect = (what: string, link: string) => `${"00".repeat(20)}${what}${link}`;
-  const redirects = (...actions: string[]) => readU32(bytesBy({ 5: selector, 7: actions.join("") }))!.redirects;
+  const redirects = (...actions: string[]) => readU32(bytesWith({ 5: selector, 7: actions.join("") }))!.redirects;
   expect(redirects(
     action(1, "mirred", redirect("01000000", "09000000")),
     action(2, "mirred", redirect("01000000", "00000000")), // a link that is gone
