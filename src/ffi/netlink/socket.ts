@@ -25,6 +25,16 @@ export interface NetlinkSocket {
   close(): void;
 }
 
+/** What `work` returns, or `instead` when the kernel refuses a request for one of the reasons. */
+export function insteadOfRefusal<T>(reasons: readonly number[], instead: T, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (isNetlinkError(error, ...reasons)) return instead;
+    throw error;
+  }
+}
+
 /** Sends one request. Returns false when the kernel refuses it for one of the reasons. */
 export function tryRequest(
   socket: NetlinkSocket,
@@ -32,13 +42,10 @@ export function tryRequest(
   reasons: readonly number[],
   onReply?: (message: NetlinkMessage) => void,
 ): boolean {
-  try {
+  return insteadOfRefusal<boolean>(reasons, false, () => {
     socket.request(request, onReply);
     return true;
-  } catch (error) {
-    if (isNetlinkError(error, ...reasons)) return false;
-    throw error;
-  }
+  });
 }
 
 /** Asks for all objects. `read` puts what it makes of each message into the list. */

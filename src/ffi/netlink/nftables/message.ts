@@ -3,8 +3,8 @@
  * transactions, `get` and `listObjects` here send questions.
  */
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
-import { isNetlinkError, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
-import type { Writer } from "../wire.ts";
+import { insteadOfRefusal, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
+import type { NetlinkMessage, Writer } from "../wire.ts";
 import {
   NFNL_SUBSYS_NFTABLES,
   NFPROTO_BRIDGE,
@@ -80,16 +80,8 @@ export function listObjects<T>(
   message: NftMessage,
   read: (payload: Uint8Array, found: T[], family: number) => void,
 ): T[] {
-  try {
-    return listOf<T>(
-      socket,
-      request(message),
-      ({ payload }, found) => read(payload.subarray(HEADER_BYTES), found, payload[0]!),
-    );
-  } catch (error) {
-    if (isNetlinkError(error, ...ABSENT)) return [];
-    throw error;
-  }
+  const take = ({ payload }: NetlinkMessage, found: T[]) => read(payload.subarray(HEADER_BYTES), found, payload[0]!);
+  return insteadOfRefusal(ABSENT, [], () => listOf<T>(socket, request(message), take));
 }
 
 /** The object does not exist, maybe because the kernel lacks nf_tables, or lacks it for the family. */

@@ -3,8 +3,7 @@ import { AF_BRIDGE } from "../../socket/socket.ts";
 import * as ifLink from "../uapi/if-link.ts";
 import { attrTable, binary, nest, u32 } from "../attrs.ts";
 import { EEXIST } from "../../errno.ts";
-import { isNetlinkError } from "../netlink-error.ts";
-import { listOf, type NetlinkSocket } from "../socket.ts";
+import { insteadOfRefusal, isNetlinkError, listOf, type NetlinkSocket } from "../socket.ts";
 import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK } from "../uapi/rtnetlink.ts";
 import { bridgeKind, bridgePortData, linkHeader } from "./link-kinds.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
@@ -45,13 +44,10 @@ const neighbourAttrs = attrTable("NDA", { address: binary(NDA_LLADDR) });
  * are; then nothing of the entry changes.
  */
 export function addHostsEntry(socket: NetlinkSocket, bridge: PortLink, address: Uint8Array): boolean {
-  try {
+  return insteadOfRefusal<boolean>([EEXIST], false, () => {
     addEntry(socket, bridge, address, { state: NUD_PERMANENT, flags: NTF_SELF, mode: NLM_F_EXCL });
     return true;
-  } catch (error) {
-    if (isNetlinkError(error, EEXIST)) return false;
-    throw error;
-  }
+  });
 }
 
 /** `bridge fdb replace ADDRESS dev PORT master static sticky`: it stays behind the port, also when it sends elsewhere. */

@@ -3,7 +3,7 @@ import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ENOENT, ESRCH } from "../../errno.ts";
 import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
-import { isNetlinkError, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
+import { insteadOfRefusal, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
@@ -181,16 +181,12 @@ export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
 
 /** `ip route show table …` for one family, one route a next hop; none when there is no such table. */
 export function listRoutes(socket: NetlinkSocket, family: number, table = rtnetlink.RT_TABLE_MAIN): KernelRoute[] {
-  try {
-    return dumpRoutes(socket, family, table, (body, routes) => {
-      const route = readRoute(body);
-      // Kernels before 5.0 send every table.
-      if (table === rtnetlink.RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
-    });
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT)) return [];
-    throw error;
-  }
+  const read = (body: Uint8Array, routes: KernelRoute[]) => {
+    const route = readRoute(body);
+    // Kernels before 5.0 send every table.
+    if (table === rtnetlink.RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
+  };
+  return insteadOfRefusal([ENOENT], [], () => dumpRoutes(socket, family, table, read));
 }
 
 /** The default route that packets take: of the lowest metric, and of IPv4 before IPv6. */

@@ -5,7 +5,7 @@
  */
 import { EEXIST, EINVAL, ENOENT, EPERM } from "../../errno.ts";
 import { attrTable, custom, nestedList, text } from "../attrs.ts";
-import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
+import { insteadOfRefusal, isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { TC_H_INGRESS, TC_H_ROOT, TCA_ACT_KIND } from "../uapi/traffic-control.ts";
 import { RTM_NEWACTION, RTM_NEWQDISC, TCA_ACT_TAB, TCA_KIND, TCA_STAB } from "../uapi/rtnetlink.ts";
@@ -47,12 +47,7 @@ export function knowsAction(socket: NetlinkSocket, kind: string): boolean | unde
       actionsAttrs.encode(writer, { actions: [{ kind }] });
     },
   };
-  try {
-    return isKindKnown(socket, request);
-  } catch (error) {
-    if (isNetlinkError(error, EPERM)) return undefined;
-    throw error;
-  }
+  return insteadOfRefusal([EPERM], undefined, () => isKindKnown(socket, request));
 }
 
 /** `request` must be one that the kernel rejects. */

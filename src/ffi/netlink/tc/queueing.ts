@@ -1,6 +1,6 @@
 /** The verbs of tc(8), one request each: `tc qdisc`, `tc class`, `tc filter` (linux/rtnetlink.h). */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
-import { isNetlinkError, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
+import { insteadOfRefusal, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { NLM_F_ECHO } from "../wire.ts";
 import {
   RTM_DELQDISC,
@@ -124,18 +124,12 @@ export function listFilters(
   link: { index: number; name: string },
   parent: number,
 ): Filter[] {
-  let objects: TcObject[];
-  try {
-    objects = listTcObjects(socket, ["RTM_GETTFILTER", RTM_GETTFILTER], { link, parent }, RTM_NEWTFILTER);
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return [];
-    throw error;
-  }
-  const found: Filter[] = [];
-  for (const object of objects) {
-    found.push({ ...object, priority: object.info >>> 16, protocol: swapped(object.info & 0xffff) });
-  }
-  return found;
+  const list = () => listTcObjects(socket, ["RTM_GETTFILTER", RTM_GETTFILTER], { link, parent }, RTM_NEWTFILTER);
+  return insteadOfRefusal([ENOENT, EINVAL, ENODEV], [], list).map((object) => ({
+    ...object,
+    priority: object.info >>> 16,
+    protocol: swapped(object.info & 0xffff),
+  }));
 }
 
 /** The protocol is in network order. */
