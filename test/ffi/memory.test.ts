@@ -4,27 +4,16 @@
  * docs/lease-store.md, "Memory model".
  */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { closeFile, identify, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
+import { identify } from "../../src/ffi/files.ts";
 import { allocateOnDisk, mapShared, unmap } from "../../src/ffi/memory.ts";
+import { OpenScratchFile } from "../support/scratch-file.ts";
 
 const PROCESSES = 4;
 
-function file(sizeBytes: number): { path: string; fd: number } & Disposable {
-  const directory = mkdtempSync(join(tmpdir(), "patchbay-mapped-"));
-  const path = join(directory, "file");
-  const fd = openFile(path, O_RDWR | O_CREAT);
-  allocateOnDisk(fd, sizeBytes, path);
-  return {
-    path,
-    fd,
-    [Symbol.dispose]() {
-      closeFile(fd);
-      rmSync(directory, { recursive: true });
-    },
-  };
+function file(sizeBytes: number): OpenScratchFile {
+  const made = new OpenScratchFile();
+  allocateOnDisk(made.fd, sizeBytes, made.file);
+  return made;
 }
 
 /** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
@@ -56,7 +45,7 @@ async function inProcesses(path: string, body: string, engine: Record<string, st
 test("no increment is lost", async () => {
   using made = file(4096);
   const ROUNDS = 300_000;
-  await inProcesses(made.path, `for (let round = 0; round < ${ROUNDS}; round++) Atomics.add(words, 1, 1);`);
+  await inProcesses(made.file, `for (let round = 0; round < ${ROUNDS}; round++) Atomics.add(words, 1, 1);`);
   const words = new Int32Array(mapShared(made.fd, 4096, "test"));
   expect(words[1]).toBe(PROCESSES * ROUNDS);
   unmap(words.buffer);
@@ -66,7 +55,7 @@ test("and the same without Atomics does lose some, so the test can tell", async 
   const ROUNDS = 3_000_000;
   for (let attempt = 0; attempt < 5; attempt++) {
     using made = file(4096);
-    await inProcesses(made.path, `for (let round = 0; round < ${ROUNDS}; round++) words[1]++;`);
+    await inProcesses(made.file, `for (let round = 0; round < ${ROUNDS}; round++) words[1]++;`);
     const words = new Int32Array(mapShared(made.fd, 4096, "test"));
     const counted = words[1]!;
     unmap(words.buffer);
@@ -84,7 +73,7 @@ test.each([
   const COUNT = 65_536;
   using made = file(4 * (COUNT + 1));
   const printed = await inProcesses(
-    made.path,
+    made.file,
     `let claimed = 0;
     for (let at = 1; at < words.length; at++) if (Atomics.compareExchange(words, at, 0, me) === 0) claimed++;
     console.log(claimed);`,
@@ -102,7 +91,7 @@ test("who sees an atomic store sees what was stored before it", async () => {
   using made = file(8192);
   const ROUNDS = 2_000_000;
   const printed = await inProcesses(
-    made.path,
+    made.file,
     `let wrong = 0;
     if (me === 1) {
       for (let round = 1; round <= ${ROUNDS}; round++) {

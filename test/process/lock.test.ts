@@ -1,9 +1,7 @@
 /** Locks on ranges of bytes, between descriptors and between processes; the lease store and the runtime rely on them. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { closeFile, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, openFile } from "../../src/ffi/files.ts";
+import { statSync } from "node:fs";
+import { closeFile, O_DIRECTORY, O_RDONLY, O_RDWR, openFile } from "../../src/ffi/files.ts";
 import {
   lockExclusive,
   lockRangeExclusive,
@@ -19,24 +17,11 @@ import {
 } from "../../src/process/lock.ts";
 import { isAsleep } from "../support/asleep.ts";
 import { closing } from "../support/closing.ts";
-
-function emptyFile(): { path: string; fd: number } & Disposable {
-  const directory = mkdtempSync(join(tmpdir(), "patchbay-lock-"));
-  const path = join(directory, "file");
-  const fd = openFile(path, O_RDWR | O_CREAT);
-  return {
-    path,
-    fd,
-    [Symbol.dispose]() {
-      closeFile(fd);
-      rmSync(directory, { recursive: true });
-    },
-  };
-}
+import { OpenScratchFile } from "../support/scratch-file.ts";
 
 test("locks hold between descriptors, byte by byte, also beyond 4 GiB", () => {
-  using made = emptyFile();
-  const other = openFile(made.path, O_RDWR);
+  using made = new OpenScratchFile();
+  const other = openFile(made.file, O_RDWR);
   for (const offset of [0, 7, 2 ** 32 - 1, 2 ** 32]) {
     expect(tryLockRangeExclusive(made.fd, { start: offset })).toBe(true);
     expect(tryLockRangeExclusive(other, { start: offset })).toBe(false);
@@ -54,12 +39,12 @@ test("locks hold between descriptors, byte by byte, also beyond 4 GiB", () => {
 });
 
 test("who has a byte alone keeps out those who would share it", async () => {
-  using made = emptyFile();
+  using made = new OpenScratchFile();
   lockRangeExclusive(made.fd, { start: 5 });
   const source = `
     import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { lockRangeShared } from "${import.meta.dir}/../../src/process/lock.ts";
-    lockRangeShared(openFile(${JSON.stringify(made.path)}, O_RDWR), { start: 5 });
+    lockRangeShared(openFile(${JSON.stringify(made.file)}, O_RDWR), { start: 5 });
     console.log("shared");`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
   while (child.exitCode === null && !isAsleep(child.pid)) await Bun.sleep(5);
@@ -69,11 +54,11 @@ test("who has a byte alone keeps out those who would share it", async () => {
 });
 
 test("the kernel drops the lock of a process that is killed", async () => {
-  using made = emptyFile();
+  using made = new OpenScratchFile();
   const source = `
     import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { lockRangeExclusive } from "${import.meta.dir}/../../src/process/lock.ts";
-    lockRangeExclusive(openFile(${JSON.stringify(made.path)}, O_RDWR), { start: 5 });
+    lockRangeExclusive(openFile(${JSON.stringify(made.file)}, O_RDWR), { start: 5 });
     console.log("locked");
     setInterval(() => {}, 1000);`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
@@ -96,13 +81,13 @@ const locks: [kind: string, lock: (fd: number, patienceMs?: number) => unknown, 
 ];
 
 test.each(locks)("waiting for a lock has an end, which says who holds it: %s", (kind, lock, release) => {
-  using made = emptyFile();
-  const other = openFile(made.path, O_RDWR);
+  using made = new OpenScratchFile();
+  const other = openFile(made.file, O_RDWR);
   if (kind.includes("range")) lockRangeExclusive(other, { start: 5 });
   else lockExclusive(other);
   const holder = kind.includes("range") ? "another process" : `process ${process.pid} \\(.+\\)`;
   expect(() => lock(made.fd, 20)).toThrow(
-    new RegExp(`^${made.path}: locked by ${holder} for more than 0.02 s; see what that waits for, or end it$`),
+    new RegExp(`^${made.file}: locked by ${holder} for more than 0.02 s; see what that waits for, or end it$`),
   );
   release(other);
   lock(made.fd, 20);
@@ -125,8 +110,8 @@ function atTimes<T>(times: number[], meanwhile: () => void, work: () => T): T {
 }
 
 test.each(locks)("a lock that becomes free before the time is over is taken: %s", (kind, lock, release) => {
-  using made = emptyFile();
-  const other = openFile(made.path, O_RDWR);
+  using made = new OpenScratchFile();
+  const other = openFile(made.file, O_RDWR);
   if (kind.includes("range")) lockRangeExclusive(other, { start: 5 });
   else lockExclusive(other);
   atTimes([100_000, 100_010, 100_020, 100_020], () => release(other), () => lock(made.fd, 20));
@@ -134,8 +119,8 @@ test.each(locks)("a lock that becomes free before the time is over is taken: %s"
 });
 
 test("who asks without waiting gets the lock or an answer, shared or not", () => {
-  using made = emptyFile();
-  const other = openFile(made.path, O_RDWR);
+  using made = new OpenScratchFile();
+  const other = openFile(made.file, O_RDWR);
   expect(tryLockExclusive(other)).toBe(true);
   expect([tryLockShared(made.fd), tryLockExclusive(made.fd)]).toEqual([false, false]);
   unlock(other);
@@ -143,8 +128,8 @@ test("who asks without waiting gets the lock or an answer, shared or not", () =>
   unlock(made.fd);
   expect(tryLockExclusive(other)).toBe(true);
   closeFile(other);
-  expect(whileLocked(made.fd, "file", () => heldBy(made.path))).toBe(true);
-  expect(heldBy(made.path)).toBe(false);
+  expect(whileLocked(made.fd, "file", () => heldBy(made.file))).toBe(true);
+  expect(heldBy(made.file)).toBe(false);
 });
 
 function heldBy(path: string): boolean {
@@ -157,8 +142,8 @@ function heldBy(path: string): boolean {
 }
 
 test("a directory is made, and locked while work is done in it", () => {
-  using made = emptyFile();
-  const directory = `${made.path}s/below`;
+  using made = new OpenScratchFile();
+  const directory = `${made.file}s/below`;
   const isLocked = () => {
     const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
     try {
@@ -182,8 +167,8 @@ test("a lock that cannot be is an error, or none where others share it", () => {
 });
 
 test("a range is as long as it says, and one of no length has no end", () => {
-  using made = emptyFile();
-  const other = openFile(made.path, O_RDWR);
+  using made = new OpenScratchFile();
+  const other = openFile(made.file, O_RDWR);
   const isFree = (start: number) => {
     const free = tryLockRangeExclusive(other, { start });
     if (free) unlockRange(other, { start });

@@ -2,6 +2,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { closeFile, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
 
 export class ScratchFile implements Disposable {
   readonly directory = mkdtempSync(join(tmpdir(), "files-"));
@@ -19,5 +20,15 @@ export class ScratchFile implements Disposable {
 
   [Symbol.dispose](): void {
     rmSync(this.directory, { recursive: true });
+  }
+}
+
+/** Whose file is there, empty, and open for reading and writing. */
+export class OpenScratchFile extends ScratchFile {
+  readonly fd = openFile(this.file, O_RDWR | O_CREAT);
+
+  override [Symbol.dispose](): void {
+    closeFile(this.fd);
+    super[Symbol.dispose]();
   }
 }
