@@ -188,6 +188,8 @@ export class Attachment implements LeaseAttachment {
 
   private answerAll(): void {
     this.isAwaited = false;
+    this.v4?.client.goOnPatiently();
+    this.v6?.client.goOnPatiently();
     this.watchAddresses();
     this.pending.answerAll(this.answer());
   }

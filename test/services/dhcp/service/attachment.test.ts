@@ -28,6 +28,19 @@ test("a lease that is not required is waited for five seconds, and comes later b
   expect(it.pass(300)).toContain("address fd00:77::50/128 for 1000 s, preferred for 600 s");
 });
 
+test("what ADD did not wait for is asked for ever less often", () => {
+  for (const required of ["ipv4", "ipv6"] as const) {
+    using link = new SimulatedLink(required === "ipv4" ? script : undefined);
+    if (required === "ipv6") link.answer6 = server6();
+    const it = new SimulatedAttachment(link, { ...dualStack, required: [required] });
+    it.begin();
+    it.pass(10);
+    expect(it.attachment.isAwaited).toBe(false);
+    const asked = it.pass(900).filter((one) => /^(DISCOVER|SOLICIT)/.test(one));
+    expect({ required, asked: asked.length < 20 ? "seldom" : asked.length }).toEqual({ required, asked: "seldom" });
+  }
+});
+
 test("without the lease that is required ADD fails, and gives the other one back", () => {
   using link = new SimulatedLink(script);
   const it = new SimulatedAttachment(link, { ...dualStack, required: ["ipv6"] });

@@ -102,6 +102,11 @@ export class LeaseClient {
     private isAwaited: boolean,
   ) {}
 
+  /** ADD has its answer without this lease. */
+  goOnPatiently(): void {
+    this.isAwaited = false;
+  }
+
   /** Begins without a lease. The hint is an address of a former lease. */
   start(now: number, hint?: Uint8Array): Action[] {
     this.hint = hint;

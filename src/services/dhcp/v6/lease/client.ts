@@ -73,6 +73,11 @@ export class LeaseClient6 {
     return Math.min(this.wake, this.lease === undefined ? Infinity : endOf(this.lease));
   }
 
+  /** ADD has its answer without this lease. */
+  goOnPatiently(): void {
+    this.isAwaited = false;
+  }
+
   /** Begins without a lease. The hint is an address of a former lease. */
   start(now: number, hint?: Uint8Array): Action6[] {
     this.hint = hint;
