@@ -5,8 +5,10 @@
  * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
  * number here. So a container is gone only when nothing on the host shows that it lives.
  */
+import { undefinedOnError } from "../../cni/error.ts";
 import type { Ruleset } from "../../net/netfilter/ruleset.ts";
 import type { HostEnd, HostSide } from "../../contract/resource.ts";
+import type { AskNetfilter } from "../../ffi/netlink/nftables/whole-ruleset.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { farEnd } from "../../ffi/netlink/route/far-end.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
@@ -113,7 +115,8 @@ export class HostView {
       const { readRuleset } = require(
         "../../ffi/netlink/nftables/whole-ruleset.ts",
       ) as typeof import("../../ffi/netlink/nftables/whole-ruleset.ts");
-      this.read = { rules: readRuleset((question) => onHost(({ netfilter }) => question(netfilter))) };
+      const ask: AskNetfilter = (question) => onHost(({ netfilter }) => question(netfilter));
+      this.read = { rules: undefinedOnError(() => readRuleset(ask)) };
     }
     return this.read.rules;
   }
