@@ -8,7 +8,7 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/frontends/cli/commands/install.ts";
 import { dhcpService } from "../src/services/dhcp/as-service.ts";
 import { NETAVARK, PROGRAM_NAMES } from "../src/install/program-links.ts";
-import type { ServiceRow } from "../src/services/service.ts";
+import type { ServiceRow, Units } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
 import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts";
 import { unitFiles } from "../src/install/units.ts";
@@ -65,8 +65,19 @@ interface Scripted {
 }
 
 /** A script of a package that a package manager runs, with what all of them share. */
-export function script(path: string, { name, directories, replaced }: Scripted): string {
+export function script(
+  path: string,
+  { name, directories, replaced }: Scripted,
+  rows: readonly ServiceRow[] = services,
+): string {
+  const [unasked, onRequest] = [true, false].map((isWanted) =>
+    rows.filter(({ comesUnasked = false }) => comesUnasked === isWanted).map(({ packagedUnits }) => packagedUnits)
+  );
   return filled(path, {
+    UNITS: unitNames(rows.map(({ packagedUnits }) => packagedUnits)),
+    SOCKETS_UNASKED: unasked!.map(({ socket }) => socket.name).join(" "),
+    UNITS_ON_REQUEST: unitNames(onRequest!),
+    SERVICES_ON_REQUEST: onRequest!.map(({ service }) => service.name).join(" "),
     BEFORE_REMOVAL: filled("release/before-removal.sh", { PROGRAM, REFUSED: String(REFUSED) }).trimEnd(),
     NAME: name,
     DIRECTORIES: directories.join(" "),
@@ -74,6 +85,10 @@ export function script(path: string, { name, directories, replaced }: Scripted):
     PERMISSION: `${dirname(PROGRAM)}/${PERMISSION}`,
     PERMISSION_TEXT,
   });
+}
+
+function unitNames(units: readonly Units[]): string {
+  return units.flatMap(({ socket, service }) => [socket.name, service.name]).join(" ");
 }
 
 /** The text of a file, with values in the place of its marks, such as `@NAME@`. */

@@ -6,7 +6,7 @@ export interface ServiceRow {
   /** `install --OPTION`, and `--no-OPTION`. */
   option: string;
   help: { install: string; remove: string };
-  /** The first `install` on a host brings it along: everything works without it, too. */
+  /** It comes with the first `install` and the packages: everything works without it, too. It takes upgrades over itself. */
   comesUnasked?: true;
   /** As `install` writes them. */
   units: Units;

@@ -8,6 +8,7 @@ import { serviceOptions } from "../../src/frontends/cli/commands/install.ts";
 import { installUnits } from "../../src/install/units.ts";
 import * as output from "../../src/process/output.ts";
 import type { ServiceRow, Units } from "../../src/services/service.ts";
+import { services } from "../../src/services/table.ts";
 
 const units: Units = {
   socket: { name: "toy.socket", text: "[Socket]\n" },
@@ -58,4 +59,19 @@ test("archives and packages have its units", () => {
     path: "units/toy.socket",
     text: "[Socket]\n",
   });
+  const scripted = { name: "patchbay", directories: ["opt/cni/bin"] };
+  for (
+    const name of [
+      "debian/patchbay.postinst",
+      "debian/patchbay.prerm",
+      "debian/patchbay.postrm",
+      "rpm/patchbay.scriptlets",
+    ]
+  ) {
+    const text = packages.script(`release/${name}`, scripted, [...services, toy]);
+    expect({ name, has: [/ toy\.socket/.test(text), / toy\.service/.test(text)] }).toEqual({
+      name,
+      has: [true, true],
+    });
+  }
 });

@@ -13,7 +13,7 @@ import { warn } from "../../process/warn.ts";
 const lazily = () => require("./whereabouts.ts") as typeof import("./whereabouts.ts");
 
 /** The ledgers of the same interface of the same container in other networks. */
-export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
+export function ledgersOfSameInterface({ network, containerId, ifName }: Owner): LedgerRecord[] {
   const rivals: LedgerRecord[] = [];
   for (const record of listAllLedgers(startOfName({ containerId, ifName }))) {
     const { header } = record;

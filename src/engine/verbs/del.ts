@@ -23,7 +23,7 @@ import type { Host } from "../../contract/host.ts";
 import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/ledger.ts";
 import { unknownKind } from "../ledger/newer.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
-import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
+import { isAnotherContainers, ledgersOfSameInterface } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
@@ -85,7 +85,9 @@ function recordUnderAnotherName(
   prevResult: Result | undefined,
 ): LedgerRecord | undefined {
   if (prevResult === undefined) return undefined;
-  return listRivals(owner).find((rival) => rival.header.plugin === plugin && confirmedAdd(rival, prevResult));
+  return ledgersOfSameInterface(owner).find((rival) =>
+    rival.header.plugin === plugin && confirmedAdd(rival, prevResult)
+  );
 }
 
 function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | undefined): boolean {
@@ -240,7 +242,7 @@ function isContainers({ owner, record, prevResult }: Evidence, host: CallHost): 
  */
 function withoutLinksOfRivals(resources: AnyResource[], owner: Owner, host: CallHost): AnyResource[] {
   if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
-  const rival = listRivals(owner).find(({ header, entries }) =>
+  const rival = ledgersOfSameInterface(owner).find(({ header, entries }) =>
     // A container whose namespace is gone had its link there.
     !isOtherNamespace(host, header.netns) && entries.some(({ kind }) => loadKind(kind)?.isContainerLink)
   );

@@ -2,7 +2,7 @@
  * Files about the rules of a network and of one of its containers, for another program: the distribution's netavark. Its
  * units netavark-firewalld-reload.service and netavark-nftables-reload.service start it by its path, also when podman calls
  * this program. After a reload of firewalld or nftables it restores all rules from these files. Our own `firewall-reload`
- * uses the ledgers.
+ * uses the ledgers, and these files where a container has none.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";

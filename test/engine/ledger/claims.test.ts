@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import {
   claimedByOthers,
   isAnotherContainers,
-  listRivals,
+  ledgersOfSameInterface,
   recordedByOthers,
 } from "../../../src/engine/ledger/claims.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
@@ -24,7 +24,7 @@ test("rivals are of the same interface of the same container, in other networks"
   recorded([made("thing x")], { network: "other", plugin: "second" });
   recorded([made("thing x")], { network: "other", containerId: "other" });
   recorded([made("thing x")], { network: "other", ifName: "eth1" });
-  expect(listRivals(owner).map(({ header: { network, plugin } }) => `${network} ${plugin}`)).toEqual([
+  expect(ledgersOfSameInterface(owner).map(({ header: { network, plugin } }) => `${network} ${plugin}`)).toEqual([
     "other second",
     "other test",
   ]);
@@ -35,7 +35,7 @@ test("of long names, too, those that begin alike are told apart", () => {
   recorded([made("thing x")], { ...long, network: "other" });
   recorded([made("thing x")], { ...long, network: "other", containerId: `${long.containerId}y` });
   recorded([made("thing x")], { ...long, network: "other", ifName: "eth1" });
-  expect(listRivals({ ...long, network: "net" })).toHaveLength(1);
+  expect(ledgersOfSameInterface({ ...long, network: "net" })).toHaveLength(1);
 });
 
 test("an interface is another container's where its ledger has the namespace", () => {
