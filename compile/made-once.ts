@@ -12,10 +12,12 @@ export function madeOnce(folder: string, make: (unfinished: string) => void): st
   mkdirSync(unfinished, { recursive: true });
   try {
     make(unfinished);
-    renameSync(unfinished, folder);
-  } catch (error) {
-    // Another process may have been the first.
-    if (!existsSync(folder)) throw error;
+    try {
+      renameSync(unfinished, folder);
+    } catch (error) {
+      // Another process may have been the first.
+      if (!existsSync(folder)) throw error;
+    }
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }

@@ -38,7 +38,7 @@ export function makeProgramRpm(program: string, architecture: string, making: Ma
     name: "patchbay",
     architecture,
     licence: programLicence(),
-    tags: ["Requires: glibc >= 2.17", "Recommends: libnl3", "Suggests: patchbay-cni"],
+    tags: ["Requires: glibc >= 2.17", "OrderWithRequires: systemd", "Recommends: libnl3", "Suggests: patchbay-cni"],
     about: `One executable that is each of the CNI reference plugins, by the name that it
 is called by, and a runtime that attaches containers to whole networks. The
 plugins are in patchbay-cni and patchbay-opt-cni.`,

@@ -396,7 +396,7 @@ export function existingPartOf(path: string): string {
   return place;
 }
 
-/** What is there itself, not where it leads to; undefined when nothing is. */
+/** What is there itself, unless links are followed; undefined when nothing is. */
 export function idAt(target: number | string, followLinks = false): string | undefined {
   try {
     return identify(target, followLinks).id;

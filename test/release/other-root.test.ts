@@ -10,6 +10,29 @@ const scripts = [
   ["patchbay.postrm", "purge"],
 ] as const;
 
+test("a program in another root may be started by calls, unless systemd is there, and an installation that fails leaves nothing", async () => {
+  await using machine = await openMachine();
+  const run = async (name: string, verb: string) => {
+    const text = script(`release/debian/${name}`, { name: "patchbay", directories: [] });
+    const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", DPKG_ROOT: "/run/root" };
+    // deb-systemd-helper says that it is not called from dpkg.
+    expect((await machine.run(["sh", "-c", text, name, verb], { env })).code).toBe(0);
+    return await machine.sh("find /run/root -path '*patchbay*'");
+  };
+  const made = "/run/root/usr/lib/patchbay\n/run/root/usr/lib/patchbay/.patchbay-resident\n";
+  await machine.sh("mkdir -p /run/root/usr/lib");
+  expect(await run("patchbay.preinst", "upgrade")).toBe("");
+  expect(await run("patchbay.preinst", "install")).toBe(made);
+  expect(await run("patchbay.postrm", "abort-install")).toBe("");
+  expect(await run("patchbay.postrm", "abort-install")).toBe("");
+  expect(await run("patchbay.preinst", "install")).toBe(made);
+  expect(await run("patchbay.postinst", "configure")).toBe(made);
+  await machine.sh("mkdir -p /run/root/usr/lib/systemd; touch /run/root/usr/lib/systemd/systemd");
+  expect(await run("patchbay.postinst", "configure")).toBe("/run/root/usr/lib/patchbay\n");
+  expect(await run("patchbay.postrm", "abort-install")).toBe("");
+  expect(await run("patchbay.preinst", "install")).toBe("");
+});
+
 /** What the script asks of systemd, and whether it has removed a directory that nothing is in. */
 async function doneBy([name, ...args]: readonly string[], DPKG_ROOT?: string) {
   await using machine = await openMachine();

@@ -4,7 +4,7 @@
  * There are two sets of plugins: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins, or
  * those in PATCHBAY_TEST_GO_PLUGINS.
  */
-import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pluginNames } from "../../src/plugins/table.ts";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
@@ -31,7 +31,7 @@ export function link(path: string, target = PATCHBAY): void {
   try {
     symlinkSync(target, path);
   } catch (error) {
-    if ((error as { code?: string }).code !== "EEXIST") throw error;
+    if ((error as { code?: string }).code !== "EEXIST" || readlinkSync(path) !== target) throw error;
   }
 }
 

@@ -11,10 +11,15 @@ import contextlib, socket, sys, threading, time
 def send(connection):
     while True: connection.sendall(bytes(65536))
 
+def some(connection):
+    received = connection.recv(65536)
+    if not received: raise EOFError("the other side has ended")
+    return len(received)
+
 def measure(connection, skip, seconds):
-    while skip > 0: skip -= len(connection.recv(65536))
+    while skip > 0: skip -= some(connection)
     count, begun = 0, time.monotonic()
-    while time.monotonic() - begun < seconds: count += len(connection.recv(65536))
+    while time.monotonic() - begun < seconds: count += some(connection)
     return count / (time.monotonic() - begun)
 
 def serve(connection):
@@ -28,7 +33,7 @@ def serve(connection):
 def serve_all(server):
     while True:
         # Whoever has measured goes away.
-        with contextlib.suppress(OSError): serve(server.accept()[0])
+        with contextlib.suppress(OSError, EOFError): serve(server.accept()[0])
 
 if sys.argv[1] == "serve":
     server = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -42,7 +47,7 @@ else:
     if verb == "receive": print(measure(connection, int(skip), float(seconds)))
     else:
         threading.Thread(target=send, args=[connection], daemon=True).start()
-        print(connection.makefile().read())`;
+        print(connection.makefile().read() or sys.exit("no measurement"))`;
 const FLOOD = ["python3", "-c", flood];
 
 export interface Measurement {

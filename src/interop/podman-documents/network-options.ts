@@ -55,7 +55,7 @@ export function refuseUnknownBridgeOptions(options: Options): void {
 }
 
 /** The options of macvlan and ipvlan. */
-export interface VlanOptions {
+interface VlanOptions {
   mode: string;
   noDefaultRoute: boolean;
   mtu?: number | undefined;

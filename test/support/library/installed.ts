@@ -42,7 +42,7 @@ export interface Failed {
   key?: string;
 }
 
-export interface Answered {
+interface Answered {
   /** What the function answered; null for nothing. */
   // deno-lint-ignore no-explicit-any
   value?: any;

@@ -91,7 +91,13 @@ const chainAttrs = attrTable("NFTA_CHAIN", {
 
 /** Makes the function that makes messages about things of a kind in a table: `add chain ip nat POSTROUTING`. */
 export function messagesAbout(kind: string, attributes: AnyTable) {
-  return (verb: string, type: number, flags: number, { table, name }: Chain, values: object = {}): NftMessage => ({
+  return (
+    verb: string,
+    type: number,
+    flags: number,
+    { table, name }: { table: Table; name: string },
+    values: object = {},
+  ): NftMessage => ({
     what: `${verb} ${kind} ${nameOfTable(table)} ${name}`,
     type,
     flags,

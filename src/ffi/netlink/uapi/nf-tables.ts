@@ -80,7 +80,6 @@ export const NFTA_HOOK_HOOKNUM = 1;
 export const NFTA_HOOK_PRIORITY = 2;
 export const NFTA_HOOK_DEV = 3;
 export const NFTA_HOOK_DEVS = 4;
-export const NFTA_DEVICE_NAME = 1;
 
 // enum nft_rule_attributes, nft_rule_compat_attributes
 export const NFTA_RULE_TABLE = 1;
@@ -115,7 +114,6 @@ export const NFT_SET_ANONYMOUS = 0x1;
 export const NFT_SET_CONSTANT = 0x2;
 export const NFT_SET_INTERVAL = 0x4;
 export const NFT_SET_MAP = 0x8;
-export const NFT_SET_TIMEOUT = 0x10;
 export const NFT_SET_EVAL = 0x20;
 export const NFT_SET_OBJECT = 0x40;
 export const NFT_SET_CONCAT = 0x80;
@@ -172,9 +170,7 @@ export const NFTA_CMP_OP = 2;
 export const NFTA_CMP_DATA = 3;
 export const NFT_CMP_EQ = 0;
 export const NFT_CMP_NEQ = 1;
-export const NFT_CMP_LT = 2;
 export const NFT_CMP_LTE = 3;
-export const NFT_CMP_GT = 4;
 export const NFT_CMP_GTE = 5;
 
 export const NFTA_RANGE_SREG = 1;
@@ -243,7 +239,6 @@ export const NFTA_BYTEORDER_LEN = 4;
 export const NFTA_BYTEORDER_SIZE = 5;
 export const NFTA_REDIR_REG_PROTO_MIN = 1;
 export const NFTA_HASH_DREG = 2;
-export const NFTA_SOCKET_DREG = 2;
 /** The number in NFTA_NG, NFTA_RT, NFTA_OSF, NFTA_XFRM and NFTA_EXTHDR. */
 export const NFTA_FIRST_DREG = 1;
 

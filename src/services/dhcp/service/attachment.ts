@@ -234,7 +234,7 @@ export class Attachment implements LeaseAttachment {
     this.orSay(() => this.context.journal.remove(this.owner));
   }
 
-  /** A directory that cannot be written to, for example, does not keep a lease from being released. */
+  /** What fails is said, and keeps nothing else from being done: a full disk, for example, a lease from being released. */
   private orSay<T>(work: () => T): T | undefined {
     try {
       return work();

@@ -27,8 +27,8 @@ export function wrap(source: Uint8Array, destination: Uint8Array, message: Uint8
 }
 
 /**
- * The message that came from a server to a client, or undefined. `isSummed`: the sender's kernel has summed it up; over a veth pair it
- * leaves that to a card that is not there.
+ * The message that came from a server to a client, or undefined. `isSummed`: the sender's kernel has summed it up; over a
+ * veth pair it leaves that to a card that is not there.
  */
 export function unwrap(packet: Uint8Array, isSummed: boolean): Uint8Array | undefined {
   if (packet.length < IP_BYTES + UDP_BYTES || packet[0]! >> 4 !== IPV4 || packet[9] !== UDP) return undefined;
