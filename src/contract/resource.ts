@@ -106,10 +106,10 @@ interface BesideCalls<Spec> {
    */
   inTheWay?(spec: Spec, host: Host): string[];
   /**
-   * One line for each thing of others that stops what goes through it, when everything is made. `inspect` asks. `rules`:
-   * undefined where they cannot be read.
+   * One line for each thing of others that stops what goes through it, when everything is made. `inspect` asks. `rules`
+   * answers undefined where they cannot be read.
    */
-  stoppedByOthers?(spec: Spec, host: Host, rules: Ruleset | undefined): string[];
+  stoppedByOthers?(spec: Spec, host: Host, rules: () => Ruleset | undefined): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */

@@ -201,7 +201,7 @@ function stoppedByOthers(
   view: HostView | undefined,
 ): string[] {
   if (kind.stoppedByOthers === undefined || view === undefined) return [];
-  const look = () => kind.stoppedByOthers!(spec, host, view.rules());
+  const look = () => kind.stoppedByOthers!(spec, host, () => view.rules());
   // Many attachments send by one link.
   return kind.isSharedOnHost ? view.once(kind.kind + JSON.stringify(spec), look) : look();
 }

@@ -6,6 +6,7 @@ import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import type { Result } from "../../cni/result.ts";
 import { newestResult, resultDocument } from "../../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../../cni/versions.ts";
+import { HostView } from "../../engine/ledger/whereabouts.ts";
 import { inspect } from "../../engine/operator/inspect.ts";
 import { withScratchNetns } from "../../ffi/netns.ts";
 import { whileWarning } from "../../process/warn.ts";
@@ -151,9 +152,10 @@ export class Patchbay {
       for (const [key, value] of Object.entries(given)) if (value !== undefined) text(`wanted.${key}`, value);
       return wanted;
     }, ({ network, containerId }) => {
+      const view = new HostView();
       return knownAttachments(this.#runtime, containerId)
         .filter((attachment) => (network ?? attachment.network) === attachment.network)
-        .map((attachment) => inspect(attachment, this.#runtime.pluginPath));
+        .map((attachment) => inspect(attachment, this.#runtime.pluginPath, view));
     });
   }
 

@@ -28,7 +28,8 @@ export function withPayload(packet: PacketFacts, place: PlaceInPacket, bytes: Kn
 const ETHERTYPES = { 4: Uint8Array.of(0x08, 0x00), 6: Uint8Array.of(0x86, 0xdd) } as const;
 const NFPROTO = { 4: 2, 6: 10 } as const;
 
-export function metaOf(packet: PacketFacts, key: string): KnownBytes {
+/** Undefined when it is not known. */
+export function metaOf(packet: PacketFacts, key: string): KnownBytes | undefined {
   switch (key) {
     case "mark":
       return packet.mark;
@@ -47,7 +48,7 @@ export function metaOf(packet: PacketFacts, key: string): KnownBytes {
     case "oifname":
       return linkName(packet.output);
     default:
-      return unknown(16);
+      return undefined;
   }
 }
 

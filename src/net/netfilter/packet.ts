@@ -1,5 +1,5 @@
 /** A packet of which not everything is known, as rules see it. */
-import { known, type KnownBytes, knownNumber, unknown } from "./known-bytes.ts";
+import { known, type KnownBytes, knownNumber, slice, unknown } from "./known-bytes.ts";
 
 export type ConnectionState = "new" | "established" | "related" | "invalid" | "untracked";
 
@@ -52,17 +52,17 @@ export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFa
     protocol: flow.protocol,
     mark: knownNumber(0),
     state: "new",
-    status: natStatus(0),
+    status: UNTRANSLATED,
     connectionMark: knownNumber(0),
     typeOf,
   };
 }
 
 /** The other bits say how far conntrack is with the packet. */
-function natStatus(bits: number): KnownBytes {
-  const KNOWN = IPS_SRC_NAT | IPS_DST_NAT;
-  return { value: Uint8Array.of(bits & KNOWN, 0, 0, 0), mask: Uint8Array.of(KNOWN, 0, 0, 0) };
-}
+const UNTRANSLATED: KnownBytes = {
+  value: new Uint8Array(4),
+  mask: Uint8Array.of(IPS_SRC_NAT | IPS_DST_NAT, 0, 0, 0),
+};
 
 function networkHeader({ family, source, destination, protocol }: Flow): KnownBytes {
   const header = unknown(family === 4 ? 20 : 40);
@@ -97,7 +97,7 @@ function portBytes(port: number): Uint8Array {
   return Uint8Array.of(port >> 8, port & 0xff);
 }
 
-export function carriesPorts({ protocol }: PacketFacts): boolean {
+function carriesPorts({ protocol }: PacketFacts): boolean {
   return WITH_PORTS.includes(protocol);
 }
 
@@ -119,8 +119,20 @@ export function translated(
   const bit = end === "source" ? IPS_SRC_NAT : IPS_DST_NAT;
   const network = copy(packet.network), transport = copy(packet.transport);
   if (address !== undefined) over(network, at, address);
-  if (port !== undefined && carriesPorts(packet)) over(transport, end === "source" ? 0 : 2, port);
-  return { ...packet, network, transport, status: natStatus(packet.status.value[0]! | bit) };
+  const portAt = end === "source" ? 0 : 2;
+  if (port !== undefined && carriesPorts(packet)) over(transport, portAt, port);
+  const isOther = isDifferent(addressOfEnd(packet, end), address) ||
+    isDifferent(slice(packet.transport, portAt, 2), port);
+  const status = copy(packet.status);
+  // A translation to what is there already is none.
+  if (isOther) status.value[0]! |= bit;
+  else if (status.value[0]! === (status.value[0]! & ~bit)) status.mask[0]! &= ~bit;
+  return { ...packet, network, transport, status };
+}
+
+function isDifferent(before: KnownBytes, after: KnownBytes | undefined): boolean {
+  return after !== undefined &&
+    before.value.some((byte, at) => ((byte ^ after.value[at]!) & before.mask[at]! & after.mask[at]!) !== 0);
 }
 
 function copy({ value, mask }: KnownBytes): KnownBytes {

@@ -66,7 +66,7 @@ export type Operation =
   | { does: "verdict"; verdict: Verdict }
   | { does: "nat"; changes: "source" | "destination"; address?: Register; port?: Register; isFirm: boolean }
   | { does: "masquerade" }
-  | { does: "redirect"; port?: Register }
+  | { does: "redirect"; port?: Register; isFirm: boolean }
   | { does: "reject" }
   | { does: "notrack" }
   /** xtables' own, as iptables-nft writes them. */

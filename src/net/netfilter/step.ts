@@ -59,14 +59,18 @@ const steps: Steps = {
     const bytes = slice(branch.registers, operation.from, operation.length);
     return changed(branch, withPayload(branch.packet, operation, bytes));
   },
-  meta: (branch, { key, into }) => loaded(branch, into, metaOf(branch.packet, key)),
+  meta(branch, { key, into }) {
+    const value = metaOf(branch.packet, key);
+    // Without a socket, for example, there is no user, and the rule does not match.
+    return { ...loaded(branch, into, value ?? unknown(16)), mayEnd: value === undefined ? "perhaps" : undefined };
+  },
   "set meta": (branch, { key, from }) =>
     key === "mark"
       ? changed(branch, { ...branch.packet, mark: slice(branch.registers, from, 4) })
       : { goesOn: [branch] },
   ct: connectionStep,
   "set ct": (branch, { key, from }) =>
-    key === "mark"
+    key === "mark" && branch.packet.state !== "invalid" && branch.packet.state !== "untracked"
       ? changed(branch, { ...branch.packet, connectionMark: slice(branch.registers, from, 4) })
       : { goesOn: [branch] },
   fib: (branch, operation) => loaded(branch, operation.into, fibOf(branch.packet, operation)),
@@ -92,10 +96,14 @@ const steps: Steps = {
     );
   },
   masquerade: ({ packet }) => accepted(masqueraded(packet)),
-  redirect: ({ packet, registers }, { port }) =>
-    accepted(redirected(packet, port === undefined ? undefined : slice(registers, port, 2))),
+  redirect: ({ packet, registers }, { port, isFirm }) =>
+    accepted(redirected(packet, port === undefined ? undefined : isFirm ? slice(registers, port, 2) : unknown(2))),
   reject: ({ packet }) => ({ ends: [{ packet, verdict: { kind: "reject" } }] }),
-  notrack: (branch) => changed(branch, { ...branch.packet, state: "untracked" }),
+  // One that has a connection keeps it.
+  notrack: (branch) =>
+    branch.packet.state === "invalid"
+      ? changed(branch, { ...branch.packet, state: "untracked" })
+      : { goesOn: [branch] },
   match: (branch, { name, revision, info }) =>
     asked(branch, xtablesMatch(name, revision, info, branch.packet) ?? "maybe"),
   target: (branch, { name, revision, info }) => {
@@ -116,8 +124,10 @@ function loaded(branch: Branch, into: Register, value: KnownBytes): Step {
 
 /** In full words of the registers: the kernel clears what is behind the value in its last one. */
 function load(branch: Branch, into: Register, value: KnownBytes): Branch {
-  const padded = known(new Uint8Array((value.value.length + 3) & ~3));
-  return { ...branch, registers: withBytes(branch.registers, into, withBytes(padded, 0, value)) };
+  const room = branch.registers.value.length - into,
+    fitting = value.value.length > room ? slice(value, 0, room) : value;
+  const padded = known(new Uint8Array((fitting.value.length + 3) & ~3));
+  return { ...branch, registers: withBytes(branch.registers, into, withBytes(padded, 0, fitting)) };
 }
 
 function changed(branch: Branch, packet: PacketFacts): Step {
@@ -134,7 +144,13 @@ function accepted(packet: PacketFacts): Step {
 }
 
 function anything(branch: Branch): Step {
-  const packet = { ...branch.packet, mark: unknown(4) };
+  const packet = {
+    ...branch.packet,
+    mark: unknown(4),
+    connectionMark: unknown(4),
+    status: unknown(4),
+    state: undefined,
+  };
   return {
     mayEnd: "perhaps",
     goesOn: [{ ...branch, packet }],
@@ -207,10 +223,15 @@ function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed
   const { register, isInverted, into } = operation, set = setNamed(operation.set);
   if (set === undefined) return anything(branch);
   const { elements, mayMiss } = lookUp(set, slice(branch.registers, register, set.keyLength));
-  const isThere: Certainty = elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
+  if (set.isChanging && into !== undefined) return anything(branch);
+  const isThere: Certainty = set.isChanging ? "maybe" : elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
   if (into === undefined || isThere === "no") return asked(branch, isInverted ? not(isThere) : isThere);
   const mayEnd = isThere === "maybe" ? "perhaps" : undefined;
-  if (into === "verdict") return { mayEnd, ends: elements.map((element) => endBy(element, branch.packet)) };
+  if (into === "verdict") {
+    const ending = elements.filter(({ verdict }) => verdict?.kind !== "continue");
+    const goesOn = ending.length < elements.length ? [branch] : [];
+    return { mayEnd, ends: ending.map((element) => endBy(element, branch.packet)), goesOn };
+  }
   return { mayEnd, goesOn: elements.map((element) => load(branch, into, dataOf(element))) };
 }
 

@@ -62,6 +62,7 @@ export function certainFate({ endings }: Traversal): Fate | undefined {
   return fates.size === 1 && !fates.has("is unknown") ? endings[0]!.fate : undefined;
 }
 
+const CONNTRACK = -200;
 const NAT_AT: Partial<Record<HookName, number>> = { prerouting: -100, output: -100, input: 100, postrouting: 100 };
 
 interface Group {
@@ -79,7 +80,7 @@ function groupsOf(
   const families: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
   const based = chains.filter((chain): chain is RuleChain & { base: BaseChain } =>
     chain.base?.hook === hook && families.includes(chain.family)
-  ).sort((left, right) => left.base.priority - right.base.priority);
+  ).reverse().sort((left, right) => left.base.priority - right.base.priority);
   const nat = based.filter(({ base }) => base.type === "nat");
   const groups: Group[] = based.filter(({ base }) => base.type !== "nat")
     .map((chain) => ({ priority: chain.base.priority, isNat: false, chains: [chain] }));
@@ -101,7 +102,7 @@ class Walk {
       const endings = passing.flatMap(({ packet }) => this.base(chain, packet));
       // What one chain has translated, no other one does.
       const isDone = ({ fate, packet }: WayOut) =>
-        fate !== "passes" || (isNat && packet.status.value[0] !== ending.packet.status.value[0]);
+        fate !== "passes" || (isNat && packet.status !== ending.packet.status);
       done.push(...endings.filter(isDone));
       passing = endings.filter((each) => !isDone(each));
     }
@@ -109,9 +110,17 @@ class Walk {
   }
 
   private base(chain: RuleChain, packet: PacketFacts): WayOut[] {
-    const { endings, through } = this.chain(chain, [packet], 0);
-    const fate = chain.base!.policy === "drop" ? "is dropped" : "passes";
-    return [...endings, ...through.map((packet): WayOut => ({ fate, packet, by: { chain } }))];
+    const { hook, priority, policy } = chain.base!;
+    // Before conntrack has seen it, a packet has no connection, and is invalid to rules.
+    const isEarly = (hook === "prerouting" || hook === "output") && priority < CONNTRACK &&
+      packet.state !== "untracked";
+    const { endings, through } = this.chain(chain, [isEarly ? { ...packet, state: "invalid" } : packet], 0);
+    const fate = policy === "drop" ? "is dropped" : "passes";
+    const all = [...endings, ...through.map((packet): WayOut => ({ fate, packet, by: { chain } }))];
+    if (!isEarly) return all;
+    return all.map((end) =>
+      end.packet.state === "invalid" ? { ...end, packet: { ...end.packet, state: packet.state } } : end
+    );
   }
 
   private chain(
@@ -155,9 +164,7 @@ class Walk {
     depth: number,
     { endings, next, returned }: { endings: WayOut[]; next: PacketFacts[]; returned: PacketFacts[] },
   ): void {
-    const target = this.ruleset.chains.find((each) =>
-      each.name === name && each.table === from.chain.table && each.family === from.chain.family
-    );
+    const target = chainNamed(this.ruleset, from.chain, name);
     if (target === undefined || depth === DEEPEST) {
       endings.push({ fate: "is unknown", packet, by: from });
       return;
@@ -167,6 +174,20 @@ class Walk {
     // After a goto, the chain that it was in is over.
     (kind === "jump" ? next : returned).push(...inner.through);
   }
+}
+
+const byName = new WeakMap<Ruleset, Map<string, RuleChain>>();
+
+/** The chain of that name in the table of the other one. */
+function chainNamed(ruleset: Ruleset, { family, table }: RuleChain, name: string): RuleChain | undefined {
+  const keyOfChain = (chain: Pick<RuleChain, "family" | "table" | "name">) =>
+    `${chain.family} ${chain.table} ${chain.name}`;
+  let chains = byName.get(ruleset);
+  if (chains === undefined) {
+    chains = new Map(ruleset.chains.map((chain) => [keyOfChain(chain), chain]));
+    byName.set(ruleset, chains);
+  }
+  return chains.get(keyOfChain({ family, table, name }));
 }
 
 type Jump = { kind: "jump" | "goto"; chain: string };

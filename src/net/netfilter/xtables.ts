@@ -70,7 +70,12 @@ const matches: Record<string, Match> = {
     if (revision < 2 || revision > 3 || (flags & ~STATE) !== 0) return "maybe";
     return turned(stateAmong(info.getUint16(150, true), packet), (inverted & STATE) !== 0);
   },
-  state: (info, packet) => stateAmong(info.getUint32(0, true), packet),
+  state: (info, packet) => {
+    const UNTRACKED = 1 << 6, bits = info.getUint32(0, true);
+    return packet.state === "untracked"
+      ? (bits & UNTRACKED) !== 0 ? "yes" : "no"
+      : stateAmong(bits & ~UNTRACKED, packet);
+  },
   addrtype: (info, packet, revision) => {
     const [source, destination] = [info.getUint16(0, true), info.getUint16(2, true)];
     if (revision !== 1) return "maybe";
@@ -100,15 +105,14 @@ const matches: Record<string, Match> = {
       : turned(inRange(addressOfEnd(packet, "destination"), bytes(32), bytes(48)), (flags & 32) !== 0);
     return both(bySource, byDestination);
   },
-  icmp: icmpType,
-  icmp6: icmpType,
+  icmp: (info, packet) =>
+    turned(info.getUint8(0) === 0xff ? "yes" : icmpType(info, packet), (info.getUint8(3) & 1) !== 0),
+  icmp6: (info, packet) => turned(icmpType(info, packet), (info.getUint8(3) & 1) !== 0),
 };
 
 function icmpType(info: DataView, { transport }: PacketFacts): Certainty {
-  const [type, first, last, inverted] = [0, 1, 2, 3].map((at) => info.getUint8(at));
-  const isOfType = type === 0xff ? "yes" : isEqual(slice(transport, 0, 1), Uint8Array.of(type!));
-  const code = inRange(slice(transport, 1, 1), Uint8Array.of(first!), Uint8Array.of(last!));
-  return turned(both(isOfType, code), (inverted! & 1) !== 0);
+  const [type, first, last] = [0, 1, 2].map((at) => Uint8Array.of(info.getUint8(at)));
+  return both(isEqual(slice(transport, 0, 1), type!), inRange(slice(transport, 1, 1), first!, last!));
 }
 
 function portRanges(info: DataView, { transport }: PacketFacts, inverted: number): Certainty {
@@ -129,8 +133,9 @@ function stateAmong(bits: number, packet: PacketFacts): Certainty {
   if (packet.state === undefined) return "maybe";
   if (packet.state === "untracked") return (bits & UNTRACKED) !== 0 ? "yes" : "no";
   if ((bits & STATE_BITS[packet.state]) !== 0) return "yes";
-  const status = packet.status.value[0]!;
-  return ((bits & SNAT) !== 0 && (status & 16) !== 0) || ((bits & DNAT) !== 0 && (status & 32) !== 0) ? "yes" : "no";
+  const asked = ((bits & SNAT) !== 0 ? 16 : 0) | ((bits & DNAT) !== 0 ? 32 : 0);
+  if ((packet.status.value[0]! & asked) !== 0) return "yes";
+  return (asked & ~packet.status.mask[0]!) !== 0 ? "maybe" : "no";
 }
 
 /** Bits of XT_ADDRTYPE, by the numbers of enum rtn_type. */
@@ -183,7 +188,22 @@ export type Effect =
   /** What stays as it is is absent; what is chosen later is unknown. */
   | { kind: "nat"; changes: "source" | "destination"; address?: KnownBytes; port?: KnownBytes };
 
-const WITHOUT_EFFECT = ["LOG", "NFLOG", "TRACE", "CHECKSUM", "TCPMSS", "CLASSIFY", "AUDIT", "DSCP", "LED", "RATEEST"];
+const WITHOUT_EFFECT = [
+  "LOG",
+  "NFLOG",
+  "TRACE",
+  "CHECKSUM",
+  "TCPMSS",
+  "CLASSIFY",
+  "AUDIT",
+  "DSCP",
+  "TOS",
+  "TTL",
+  "HL",
+  "ECN",
+  "LED",
+  "RATEEST",
+];
 
 /** Undefined for one that is not known. */
 export function xtablesTarget(

@@ -37,14 +37,15 @@ export class RuleWriter {
     };
   }
 
-  /** Three base chains, of which one may drop what no rule of its takes, and some that they jump to. */
+  /** Base chains, of which one may drop what no rule of its takes, and some that they jump to. */
   ruleset(): string {
     const chains = ["a", "b", "c", "d"], lines = [`table inet drawn {`, ...this.sets()];
     for (const [index, chain] of chains.entries()) {
       const inner = chains.slice(index + 1);
       lines.push(`chain ${chain} {`, ...this.rules(2 + randomBelow(4), inner), "}");
     }
-    for (const [index, priority] of [-150, -120, 10].entries()) {
+    // Before conntrack, twice at the same time, and behind.
+    for (const [index, priority] of [-300, -150, -150, 10].entries()) {
       const policy = randomBelow(8) === 0 ? "drop" : "accept";
       lines.push(`chain base${index} { type filter hook prerouting priority ${priority}; policy ${policy};`);
       lines.push(...this.rules(3 + randomBelow(8), chains), "}");
@@ -113,6 +114,7 @@ export class RuleWriter {
       `set ranges { type ipv4_addr . inet_service; flags interval; elements = { 10.9.0.0-10.9.0.200 . 22-443, ${
         this.one(PREFIXES[4].slice(4))
       } . ${this.one(PORTS)} }; }`,
+      `set learned { type ipv4_addr; flags ${this.one(["dynamic", "timeout"])}; size 100; }`,
       `map marks { type inet_service : mark; elements = { ${
         this.some(PORTS).map((port) => `${port} : ${port & 7}`).join(", ")
       } }; }`,
@@ -165,6 +167,8 @@ export class RuleWriter {
       () => `meta length ${this.one(["< 40", "> 47", "28-50"])}`,
       () => `ip dscp ${not}${randomBelow(64)}`,
       () => `tcp sequence ${this.one(["<", ">="])} ${2 ** 31}`,
+      () => family === 4 ? `ip ${end} ${not}@learned` : `meta cpu 0`,
+      () => `meta skuid ${not}0`,
       () => `limit rate ${1 + randomBelow(20)}/second`,
       () => `numgen random mod 2 ${randomBelow(2)}`,
       () => `fib ${end} . iif oif ${this.one(["exists", "missing"])}`,
@@ -184,6 +188,10 @@ export class RuleWriter {
       () => `meta mark set meta mark | 0x${(1 + randomBelow(3)).toString(16)}`,
       () => `meta mark set ${protocol} dport map @marks`,
       () => `ct mark set ${randomBelow(3)}`,
+      () => this.withUnknown && family === 4 ? "add @learned { ip saddr }" : "counter",
+      () => "notrack",
+      () =>
+        `${protocol} dport vmap { ${this.one(PORTS)} : continue, 3001-4000 : drop } meta mark set ${randomBelow(8)}`,
       () => `${protocol} dport vmap { ${this.one(PORTS)} : drop, 2000-3000 : accept, 443 : ${target} }`,
       () => `meta l4proto vmap { tcp : ${target}, udp : ${verdict} }`,
       () =>

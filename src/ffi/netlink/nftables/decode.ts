@@ -14,13 +14,16 @@ const swapAttrs = attrTable("NFTA_BYTEORDER", {
   length: u32be(nft.NFTA_BYTEORDER_LEN),
   size: u32be(nft.NFTA_BYTEORDER_SIZE),
 });
-const redirectAttrs = attrTable("NFTA_REDIR", { port: u32be(nft.NFTA_REDIR_REG_PROTO_MIN) });
+const redirectAttrs = attrTable("NFTA_REDIR", {
+  port: u32be(nft.NFTA_REDIR_REG_PROTO_MIN),
+  lastPort: u32be(nft.NFTA_REDIR_REG_PROTO_MAX),
+});
 const firstRegister = attrTable("NFTA", { into: u32be(nft.NFTA_FIRST_DREG) });
 const secondRegister = attrTable("NFTA", { into: u32be(nft.NFTA_HASH_DREG) });
 
 type Decoder = (data: Uint8Array) => Operation | undefined;
 
-/** One that lacks what it needs, or has what is not known, may do anything. */
+/** One that has what is not known may do anything. */
 export function operationOf({ name, data }: FoundExpression): Operation {
   return decoders[name]?.(data) ?? { does: "something", name };
 }
@@ -110,8 +113,8 @@ const decoders: Record<string, Decoder | undefined> = {
   },
   masq: () => ({ does: "masquerade" }),
   redir: (data) => {
-    const { port } = redirectAttrs.decode(data);
-    return { does: "redirect", port: port === undefined ? undefined : register(port) };
+    const { port, lastPort = port } = redirectAttrs.decode(data);
+    return { does: "redirect", port: port === undefined ? undefined : register(port), isFirm: port === lastPort };
   },
   reject: () => ({ does: "reject" }),
   notrack: () => ({ does: "notrack" }),
@@ -125,11 +128,8 @@ const decoders: Record<string, Decoder | undefined> = {
     return { does: "target", name, revision, info };
   },
   objref: (data) => {
-    const { type, register: from, map } = objrefAttrs.decode(data);
-    if (type === nft.NFT_OBJECT_COUNTER) return { does: "nothing", name: "counter" };
-    if (map === undefined) return { does: "guess", name: "object" };
-    // Without an object for the key, the rule does not match.
-    return { does: "lookup", register: register(from!), set: map, isInverted: false };
+    const { type } = objrefAttrs.decode(data);
+    return type === nft.NFT_OBJECT_COUNTER ? { does: "nothing", name: "counter" } : { does: "guess", name: "object" };
   },
   counter: nothing("counter"),
   log: nothing("log"),

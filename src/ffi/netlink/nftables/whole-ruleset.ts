@@ -198,7 +198,7 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
   return {
     name,
     isInterval: (flags & nft.NFT_SET_INTERVAL) !== 0,
-    isChanging: (flags & nft.NFT_SET_EVAL) !== 0,
+    isChanging: (flags & (nft.NFT_SET_EVAL | nft.NFT_SET_TIMEOUT)) !== 0,
     keyLength,
     parts: (flags & nft.NFT_SET_CONCAT) === 0 ? [] : (description?.parts ?? []).map(({ length }) => length!),
     elements,

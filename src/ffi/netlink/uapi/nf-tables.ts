@@ -114,6 +114,7 @@ export const NFT_SET_ANONYMOUS = 0x1;
 export const NFT_SET_CONSTANT = 0x2;
 export const NFT_SET_INTERVAL = 0x4;
 export const NFT_SET_MAP = 0x8;
+export const NFT_SET_TIMEOUT = 0x10;
 export const NFT_SET_EVAL = 0x20;
 export const NFT_SET_OBJECT = 0x40;
 export const NFT_SET_CONCAT = 0x80;
@@ -238,6 +239,7 @@ export const NFTA_BYTEORDER_DREG = 2;
 export const NFTA_BYTEORDER_LEN = 4;
 export const NFTA_BYTEORDER_SIZE = 5;
 export const NFTA_REDIR_REG_PROTO_MIN = 1;
+export const NFTA_REDIR_REG_PROTO_MAX = 2;
 export const NFTA_HASH_DREG = 2;
 /** The number in NFTA_NG, NFTA_RT, NFTA_OSF, NFTA_XFRM and NFTA_EXTHDR. */
 export const NFTA_FIRST_DREG = 1;

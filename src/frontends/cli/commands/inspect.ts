@@ -35,7 +35,5 @@ export const inspectCommand: Command = {
 
 /** What other programs do, `repair` does not change. */
 function hasOwnDifference({ plugins }: InspectedAttachment): boolean {
-  return plugins.some(({ resources }) =>
-    resources.some(({ state, isOfOthers }) => state === "differs" && !isOfOthers)
-  );
+  return plugins.some(({ resources }) => resources.some(({ state, isOfOthers }) => state !== "ok" && !isOfOthers));
 }

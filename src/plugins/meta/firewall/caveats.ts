@@ -28,14 +28,14 @@ export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): C
     caveats.push({ key: "ingressPolicy", text, isRefused: true });
   }
   if (host === undefined || backend !== "nftables") return caveats;
-  const rules = readRuleset((ask) => ask(host.netfilter));
-  for (
-    const { family, table, name } of rules === undefined ? [] : chainsInTheWay(rules, sendersOf(before, host.route))
-  ) {
+  const inTheWay = undefinedOnError(() => {
+    const rules = readRuleset((ask) => ask(host.netfilter));
+    return rules && chainsInTheWay(rules, sendersOf(before, host.route));
+  });
+  for (const { family, table, name } of inTheWay ?? []) {
     const text =
       `nftables cannot allow what another chain drops, and ${family} ${table} ${name} drops what its own rules do not ` +
-      "accept; " +
-      'accept the network there, or take "backend": "iptables"';
+      'accept; accept the network there, or take "backend": "iptables"';
     caveats.push({ key: "backend", text });
   }
   return caveats;

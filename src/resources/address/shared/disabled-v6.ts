@@ -7,9 +7,12 @@ export function whyNoV6(link: string): string | undefined {
   if (value === "0") return undefined;
   if (value === undefined) return "this kernel runs without IPv6 (ipv6.disable=1)";
   // An administrator who switched it off for all has to switch it on for all: the uplink has lost its addresses, too. A
-  // link that ADD has made, and takes away again, has what `default` says.
+  // link that ADD has made, and takes away again, has what `default` says; one that was there keeps its own.
   const key = keyOf(["all", "default"].find((each) => readSysctl(keyOf(each)) === "1") ?? name);
-  return `IPv6 is disabled on ${link}: ${sysctlName(key)} is 1`;
+  const own = key === keyOf("default") && name === link
+    ? `; where ${link} was there before, ${sysctlName(keyOf(link))}, too`
+    : "";
+  return `IPv6 is disabled on ${link}: ${sysctlName(key)} is 1${own}`;
 }
 
 function keyOf(link: string): string {

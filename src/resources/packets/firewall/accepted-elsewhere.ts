@@ -30,7 +30,9 @@ export function chainsInTheWay(rules: Ruleset, { link, subnets }: Senders): Rule
 function packetFrom(subnet: Prefix, protocol: number) {
   const length = subnet.bytes.length, family = length === 4 ? 4 : 6;
   const flow = { family, source: anyIn(subnet), destination: unknown(length), protocol } as const;
-  return firstPacket(flow, () => undefined);
+  // Chains before this one may have set marks, and translated.
+  const before = { mark: unknown(4), connectionMark: unknown(4), status: unknown(4) };
+  return { ...firstPacket(flow, () => undefined), ...before };
 }
 
 function anyIn(subnet: Prefix): KnownBytes {

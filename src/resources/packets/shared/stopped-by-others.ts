@@ -1,4 +1,4 @@
-/** Rules of other programs that drop whatever containers send through the host. What may pass is not told. */
+/** Rules of other programs that drop all new connections of containers through the host. What may pass is not told. */
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
@@ -17,19 +17,20 @@ const TCP = 6, UDP = 17;
 export function sendersStopped(
   { family, ifName }: { family: 4 | 6; ifName: string },
   { route }: Host,
-  rules: Ruleset | undefined,
+  read: () => Ruleset | undefined,
 ): string[] {
-  if (rules === undefined) return [];
   const input = getLink(route, ifName), output = linkTowards(route, NOBODY[family]);
   if (input === undefined || input.master !== undefined || output === undefined) return [];
+  const rules = read();
+  if (rules === undefined) return [];
   const stops = [TCP, UDP].map((protocol) => {
-    const packet = { ...packetOf(family, protocol), input };
+    const packet = { ...packetOf(family, protocol), input, mark: unknown(4), connectionMark: unknown(4) };
     const before = traverse(rules, packet, { hook: "prerouting" });
     return stopIn(before) ?? stopOfAll(before, (each) => forwarded(rules, each, output));
   });
   // What drops one protocol alone is a choice, and not for everybody.
   return stops.every((place) => place !== undefined) && !isOwn(stops[0]!)
-    ? [`${placeText(stops[0]!)} drops what comes in by ${ifName} and would leave by ${output.name}`]
+    ? [`${placeText(stops[0]!)} drops new connections that come in by ${ifName} and would leave by ${output.name}`]
     : [];
 }
 
@@ -52,8 +53,14 @@ function stopOfAll(
   { endings }: Traversal,
   next: (packet: PacketFacts) => Place | undefined,
 ): Place | undefined {
-  const stops = endings.filter(({ fate }) => fate === "passes").map(({ packet }) => next(packet));
-  return stops.every((place) => place !== undefined) ? stops[0] : undefined;
+  let first: Place | undefined;
+  for (const { fate, packet } of endings) {
+    if (fate === "is dropped" || fate === "is rejected") continue;
+    const place = fate === "passes" ? next(packet) : undefined;
+    if (place === undefined) return undefined;
+    first ??= place;
+  }
+  return first;
 }
 
 function isOwn({ chain }: Place): boolean {
