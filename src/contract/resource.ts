@@ -7,6 +7,7 @@
  */
 import type { IpConfig } from "../cni/result.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
+import type { Budget } from "../net/netfilter/traversal.ts";
 import type { Host } from "./host.ts";
 import type { PortClaimant } from "./host-ports.ts";
 
@@ -84,6 +85,16 @@ interface Role<Spec> {
   addressesIn?(spec: Spec): IpConfig[];
 }
 
+/** What is read of a host once for many attachments. */
+export interface HostLook {
+  /** The rules of nf_tables; undefined where they cannot be read. */
+  rules(): Ruleset | undefined;
+  /** What `work` finds, also for all who ask by the same key. */
+  once(key: string, work: () => string[]): string[];
+  /** How much may be judged. */
+  readonly budget: Budget;
+}
+
 /** What is asked beside calls: by GC, by commands on a whole network, and by those who look at a host. */
 interface BesideCalls<Spec> {
   /**
@@ -106,10 +117,10 @@ interface BesideCalls<Spec> {
    */
   inTheWay?(spec: Spec, host: Host): string[];
   /**
-   * One line for each thing of others that stops what goes through it, when everything is made. `inspect` asks. `rules`
-   * answers undefined where they cannot be read.
+   * One line for each thing of others that stops what goes through it, when everything is made. `inspect` asks. What cannot
+   * be told for certain, and soon, is not told.
    */
-  stoppedByOthers?(spec: Spec, host: Host, rules: () => Ruleset | undefined): string[];
+  stoppedByOthers?(spec: Spec, host: Host, look: HostLook): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */

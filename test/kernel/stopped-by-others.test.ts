@@ -102,7 +102,7 @@ test.each(stopping)("$how: $says", async ({ how, says, mend, families = [4, 6] }
   const { code, stdout } = await patchbay(["inspect", "shop", "web"]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining(says) });
   if (!how.startsWith("ip neighbour")) {
-    expect(stdout).toContain("drops new connections that come in by shop0 and would leave by eth1");
+    expect(stdout).toContain("drops new TCP and UDP connections that come in by shop0 and would leave by eth1");
   }
   // Nothing of ours differs, so `repair` is not advised.
   expect(stdout).not.toContain("patchbay repair");
@@ -163,7 +163,7 @@ test.each(accepting)("what may pass is not told: %s", async (_, before, rules) =
   await machine.sh("nft -f -", { stdin: `table inet other {\n${before}\n${dropping}\n}` });
   const { stdout } = await patchbay(["inspect", "shop", "web"]);
   await machine.sh("nft delete table inet other");
-  expect(stdout).not.toMatch(/drops new connections|unknown/);
+  expect(stdout).not.toMatch(/drops new|unknown IPv/);
 });
 
 test.each([
@@ -173,9 +173,43 @@ test.each([
   "iptables -A FORWARD -m limit --limit 1/hour -j ACCEPT; iptables -A FORWARD -j DROP",
   `${FOREIGN} drop; }'; nft add rule inet other through ip saddr 10.0.0.0/8 accept; ` +
   "nft add rule inet other through ip6 saddr fd00::/8 accept",
+  "iptables -t raw -A PREROUTING -m conntrack --ctstate NEW -j DROP",
+  "iptables -t nat -A PREROUTING -i shop0 -p tcp -j REDIRECT --to-ports 15001; iptables -P FORWARD DROP",
+  "iptables -P FORWARD DROP; iptables -A FORWARD -o eth2 -j ACCEPT; ip rule add iif shop0 lookup 100",
+  "iptables -P FORWARD DROP; iptables -A FORWARD -o eth2 -j ACCEPT; ip route append default via 198.18.0.2 dev eth1 metric 9",
+  // The container itself has no way out.
+  "iptables -P FORWARD DROP; ip -n web route del default",
 ])("what may pass is not told: %s", async (how) => {
   await machine.sh(how);
   const { stdout } = await patchbay(["inspect", "shop", "web"]);
-  await machine.sh("iptables -F FORWARD; nft delete table inet other 2>/dev/null || true");
-  expect(stdout).not.toContain("drops new connections");
+  await machine.sh(`
+    iptables -F FORWARD; iptables -P FORWARD ACCEPT; iptables -t raw -F; iptables -t nat -F PREROUTING
+    nft delete table inet other 2>/dev/null || true
+    ip rule del iif shop0 2>/dev/null || true; ip route del default metric 9 2>/dev/null || true
+    ip -n web route replace default via 10.40.0.1
+  `);
+  expect(stdout).not.toMatch(/drops new|unknown IPv/);
+});
+
+test("a ruleset with more ways than are followed is not judged, and takes neither long nor much", async () => {
+  const layers = 7, jumps = Array.from({ length: 10 }, (_, index) => `tcp dport ${index} jump`);
+  const chains = Array.from({ length: layers }, (_, layer) => {
+    const rules = layer === layers - 1 ? ["tcp dport 80 accept"] : jumps.map((jump) => `${jump} c${layer + 1}`);
+    return `chain c${layer} {\n${rules.join("\n")}\n}`;
+  }).reverse();
+  const base =
+    "chain through { type filter hook forward priority 5; policy drop; meta nfproto ipv4 jump c0\naccept\n}";
+  await machine.sh("nft -f -", { stdin: `table inet other {\n${chains.join("\n")}\n${base}\n}` });
+  const { code, stdout } = await patchbay(["inspect", "shop", "web"]);
+  await machine.sh("nft delete table inet other");
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.not.stringMatching(/drops|unknown IPv/) });
+});
+
+test("a container with two links on one bridge answers by either: neither entry of the host is wrong", async () => {
+  await must("add", "shop", "web", "-i", "eth1");
+  await machine.sh(
+    "ip neighbour flush dev shop0; ping -nqc1 -W1 10.40.0.2 >/dev/null; ping -nqc1 -W1 10.40.0.3 >/dev/null || true",
+  );
+  expect((await patchbay(["inspect", "shop", "web"])).stdout).not.toContain("the host sends");
+  await must("del", "shop", "web", "-i", "eth1");
 });

@@ -7,7 +7,7 @@
  */
 import { undefinedOnError } from "../../cni/error.ts";
 import type { Ruleset } from "../../net/netfilter/ruleset.ts";
-import type { HostEnd, HostSide } from "../../contract/resource.ts";
+import type { HostEnd, HostLook, HostSide } from "../../contract/resource.ts";
 import type { AskNetfilter } from "../../ffi/netlink/nftables/whole-ruleset.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { farEnd } from "../../ffi/netlink/route/far-end.ts";
@@ -73,7 +73,9 @@ export function hostSideOf({ kind, spec }: { kind: string; spec: unknown }): Hos
 const ENDING_MS = 1000;
 
 /** What the host shows at one moment. Each thing is looked at when it is first asked for, and once. */
-export class HostView {
+export class HostView implements HostLook {
+  /** Some seconds. */
+  readonly budget = { left: 200_000 };
   private own: { cookie: string | undefined } | undefined;
   private pairs: HostEnd[] | undefined;
   private cookies: Set<string> | undefined;
@@ -109,7 +111,6 @@ export class HostView {
     });
   }
 
-  /** The rules of nf_tables; undefined where they cannot be read. */
   rules(): Ruleset | undefined {
     if (this.read === undefined) {
       const { readRuleset } = require(
@@ -121,7 +122,6 @@ export class HostView {
     return this.read.rules;
   }
 
-  /** What `work` finds, also for all who ask by the same key. */
   once(key: string, work: () => string[]): string[] {
     const found = this.found.get(key) ?? work();
     this.found.set(key, found);

@@ -1,6 +1,6 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
 import { idlePorts } from "./idle.ts";
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
 import { withOwnPatience } from "../../process/patience.ts";
@@ -194,16 +194,14 @@ export function inspectResource(
   }
 }
 
+/** It only adds to what is verified, so what fails of it is nothing that differs. */
 function stoppedByOthers(
   kind: ResourceKind<unknown>,
   spec: unknown,
   host: Host,
   view: HostView | undefined,
 ): string[] {
-  if (kind.stoppedByOthers === undefined || view === undefined) return [];
-  const look = () => kind.stoppedByOthers!(spec, host, () => view.rules());
-  // Many attachments send by one link.
-  return kind.isSharedOnHost ? view.once(kind.kind + JSON.stringify(spec), look) : look();
+  return (view && undefinedOnError(() => kind.stoppedByOthers?.(spec, host, view))) ?? [];
 }
 
 function unknown(kind: string, what: string, reason: string): InspectedResource {

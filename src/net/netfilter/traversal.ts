@@ -37,21 +37,31 @@ export interface Passage {
   /** Only chains from here on, and before the other. */
   from?: number;
   before?: number;
+  /** How many rules are looked at, for all packets together; what is left then is unknown. */
+  budget?: Budget;
+}
+
+export interface Budget {
+  left: number;
 }
 
 /** The kernel's own limit for jumps (NFT_JUMP_STACK_SIZE). */
 const DEEPEST = 16;
 /** Packets that differ in what rules made of them; more are not followed. */
 const MOST_PACKETS = 64;
+/** As many as somebody reads. */
+const MOST_DOUBTS = 64;
 
 export function traverse(ruleset: Ruleset, packet: PacketFacts, passage: Passage): Traversal {
-  const walk = new Walk(ruleset);
+  const walk = new Walk(ruleset, passage.budget ?? { left: Infinity });
   let passing: WayOut[] = [{ fate: "passes", packet }];
   const ended: WayOut[] = [];
   for (const group of groupsOf(ruleset, packet, passage)) {
     const endings = passing.flatMap((ending) => walk.through(group, ending));
     ended.push(...endings.filter(({ fate }) => fate !== "passes"));
     passing = distinct(endings.filter(({ fate }) => fate === "passes"));
+    if (passing.length > MOST_PACKETS) passing = [{ ...passing[0]!, fate: "is unknown" }];
+    if (passing[0]?.fate === "is unknown") break;
   }
   return { endings: [...passing, ...distinct(ended)], doubts: walk.doubts };
 }
@@ -92,7 +102,7 @@ function groupsOf(
 class Walk {
   readonly doubts: Doubt[] = [];
 
-  constructor(private readonly ruleset: Ruleset) {}
+  constructor(private readonly ruleset: Ruleset, private readonly budget: Budget) {}
 
   through({ isNat, chains }: Group, ending: WayOut): WayOut[] {
     if (isNat && ending.packet.state !== "new" && ending.packet.state !== undefined) return [ending];
@@ -133,8 +143,9 @@ class Walk {
     for (const rule of chain.rules) {
       const next: PacketFacts[] = [];
       for (const packet of passing) {
+        this.budget.left--;
         const { ends, through, doubt } = applyRule(rule, packet, chain, this.ruleset);
-        if (doubt !== undefined) this.doubts.push({ chain, rule, about: doubt });
+        if (doubt !== undefined && this.doubts.length < MOST_DOUBTS) this.doubts.push({ chain, rule, about: doubt });
         next.push(...through);
         for (const end of ends) {
           const fate = fateOf(end.verdict), by = { chain, rule };
@@ -145,16 +156,13 @@ class Walk {
         }
       }
       passing = distinctPackets(next);
-      if (passing.length > MOST_PACKETS) {
+      if (passing.length > MOST_PACKETS || (this.budget.left < 0 && passing.length > 0)) {
         this.doubts.push({ chain, rule, about: "too many ways" });
-        return {
-          endings: [...endings, { fate: "is unknown", packet: passing[0]!, by: { chain, rule } }],
-          through: [],
-        };
+        return { endings: [{ fate: "is unknown", packet: passing[0]!, by: { chain, rule } }], through: [] };
       }
       if (passing.length === 0) break;
     }
-    return { endings, through: distinctPackets([...passing, ...returned]) };
+    return { endings: distinct(endings), through: distinctPackets([...passing, ...returned]) };
   }
 
   private jump(
@@ -170,7 +178,7 @@ class Walk {
       return;
     }
     const inner = this.chain(target, [packet], depth + 1);
-    endings.push(...inner.endings);
+    for (const ending of inner.endings) endings.push(ending);
     // After a goto, the chain that it was in is over.
     (kind === "jump" ? next : returned).push(...inner.through);
   }

@@ -44,9 +44,9 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
     }
     return lines;
   },
-  stoppedByOthers: (spec, host, rules) =>
+  stoppedByOthers: (spec, host, look) =>
     (require("../packets/shared/stopped-by-others.ts") as typeof import("../packets/shared/stopped-by-others.ts"))
-      .sendersStopped(spec, host, rules),
+      .sendersStopped(spec, host, look),
   describe: ({ family }) => `IPv${family} forwarding`,
 };
 

@@ -1,12 +1,17 @@
 /** Rules of other programs that drop all new connections of containers through the host. What may pass is not told. */
 import type { Host } from "../../../contract/host.ts";
+import type { HostLook } from "../../../contract/resource.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
-import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
+import { listRoutes } from "../../../ffi/netlink/route/route.ts";
+import { linkTowards, routeTowards } from "../../../ffi/netlink/route/route-lookup.ts";
+import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
+import { familyName } from "../../../ffi/netlink/nftables/message.ts";
+import { familyOf } from "../../../ffi/netlink/route/address.ts";
 import { parseAddress } from "../../../net/address.ts";
-import { unknown } from "../../../net/netfilter/known-bytes.ts";
+import { unknown, withBytes } from "../../../net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
 import type { Ruleset } from "../../../net/netfilter/ruleset.ts";
-import { type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
+import { type Budget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
 import { ownTables } from "./own-tables.ts";
 
 /** Addresses beyond every network of this host (RFC 5737, RFC 3849): packets to them take the default route. */
@@ -16,31 +21,69 @@ const TCP = 6, UDP = 17;
 /** What comes in by the link, and leaves by the default route. */
 export function sendersStopped(
   { family, ifName }: { family: 4 | 6; ifName: string },
-  { route }: Host,
-  read: () => Ruleset | undefined,
+  { route, container }: Host,
+  look: HostLook,
 ): string[] {
-  const input = getLink(route, ifName), output = linkTowards(route, NOBODY[family]);
-  if (input === undefined || input.master !== undefined || output === undefined) return [];
-  const rules = read();
-  if (rules === undefined) return [];
-  const stops = [TCP, UDP].map((protocol) => {
-    const packet = { ...packetOf(family, protocol), input, mark: unknown(4), connectionMark: unknown(4) };
-    const before = traverse(rules, packet, { hook: "prerouting" });
-    return stopIn(before) ?? stopOfAll(before, (each) => forwarded(rules, each, output));
+  // A container that has no way out itself misses nothing.
+  if (container !== undefined && routeTowards(container.route, NOBODY[family]) === undefined) return [];
+  return look.once(`senders ${family} ${ifName}`, () => {
+    const input = getLink(route, ifName), output = linkTowards(route, NOBODY[family]);
+    const rules = input === undefined || input.master !== undefined || output === undefined
+      ? undefined
+      : look.rules();
+    if (rules === undefined) return [];
+    const isPlain = hasOneWayOut(route, family);
+    const stops = [TCP, UDP].map((protocol) => {
+      const packet = { ...packetOf(family, protocol), input };
+      return whereStopped(rules, packet, isPlain ? output! : "any", look.budget);
+    });
+    // What drops one protocol alone is a choice, and not for everybody.
+    if (stops.some((place) => place === undefined || isOwn(place))) return [];
+    const way = isPlain ? `would leave by ${output!.name}` : "would leave the host";
+    return [`${placeText(stops[0]!)} drops new TCP and UDP connections that come in by ${ifName} and ${way}`];
   });
-  // What drops one protocol alone is a choice, and not for everybody.
-  return stops.every((place) => place !== undefined) && !isOwn(stops[0]!)
-    ? [`${placeText(stops[0]!)} drops new connections that come in by ${ifName} and would leave by ${output.name}`]
-    : [];
 }
+
+/** One default route, and no rule that takes another table for some packets. */
+function hasOneWayOut(route: Host["route"], family: 4 | 6): boolean {
+  const number = familyOf(NOBODY[family]), ways = listRoutes(route, number).filter(({ dst }) => dst.bits === 0);
+  return ways.length === 1 && ways[0]!.hops === undefined &&
+    listRoutingRules(route, number).every(({ priority }) => OF_KERNEL.includes(priority));
+}
+
+/** The rules for the tables local, main and default. */
+const OF_KERNEL = [0, 32766, 32767];
 
 function packetOf(family: 4 | 6, protocol: number): PacketFacts {
   const anywhere = unknown(NOBODY[family].length);
-  return firstPacket({ family, source: anywhere, destination: anywhere, protocol }, () => undefined);
+  const packet = firstPacket({ family, source: anywhere, destination: anywhere, protocol }, () => undefined);
+  // Bridges, queues and the older tables may have set marks.
+  return { ...packet, mark: unknown(4), connectionMark: unknown(4) };
 }
 
-function forwarded(rules: Ruleset, packet: PacketFacts, output: PacketLink): Place | undefined {
-  return stopIn(traverse(rules, { ...packet, output }, { hook: "forward" }));
+/** Undefined when some of it may pass, or may be for the host itself. */
+function whereStopped(rules: Ruleset, packet: PacketFacts, output: PacketLink, budget: Budget): Place | undefined {
+  const before = traverse(rules, packet, { hook: "prerouting", budget });
+  const stop = stopIn(before);
+  if (stop !== undefined) return stop;
+  let first: Place | undefined;
+  for (const { fate, packet: passed } of before.endings) {
+    if (fate === "is dropped" || fate === "is rejected") continue;
+    // Where its destination is translated to, nobody knows here.
+    const place = fate === "passes" && passed.status === packet.status
+      ? stopIn(traverse(rules, { ...hopped(passed), output }, { hook: "forward", budget }))
+      : undefined;
+    if (place === undefined) return undefined;
+    first ??= place;
+  }
+  return first;
+}
+
+/** The kernel counts a hop, and makes the checksum anew. */
+function hopped(packet: PacketFacts): PacketFacts {
+  const [at, length] = packet.family === 4 ? [8, 1] : [7, 1];
+  const network = withBytes(packet.network, at!, unknown(length!));
+  return { ...packet, network: packet.family === 4 ? withBytes(network, 10, unknown(2)) : network };
 }
 
 /** Undefined when some of it may pass. */
@@ -49,25 +92,14 @@ function stopIn({ endings }: Traversal): Place | undefined {
   return isStopped ? endings[0]?.by : undefined;
 }
 
-function stopOfAll(
-  { endings }: Traversal,
-  next: (packet: PacketFacts) => Place | undefined,
-): Place | undefined {
-  let first: Place | undefined;
-  for (const { fate, packet } of endings) {
-    if (fate === "is dropped" || fate === "is rejected") continue;
-    const place = fate === "passes" ? next(packet) : undefined;
-    if (place === undefined) return undefined;
-    first ??= place;
-  }
-  return first;
-}
-
 function isOwn({ chain }: Place): boolean {
-  return Object.values(ownTables).some(({ name }) => name === chain.table);
+  return Object.values(ownTables).some(({ name, family }) =>
+    `${familyName(family)} ${name}` === `${chain.family} ${chain.table}`
+  );
 }
 
 function placeText({ chain, rule }: Place): string {
-  const name = `${chain.family} ${chain.table} ${chain.name}`;
+  const name = [chain.family, chain.table, chain.name].map((word) => /^\S+$/.test(word) ? word : JSON.stringify(word))
+    .join(" ");
   return rule === undefined ? `the policy of ${name}` : `a rule of ${name} (handle ${rule.handle})`;
 }
