@@ -18,7 +18,7 @@ const redirectAttrs = attrTable("NFTA_REDIR", {
   port: u32be(nft.NFTA_REDIR_REG_PROTO_MIN),
   lastPort: u32be(nft.NFTA_REDIR_REG_PROTO_MAX),
 });
-const firstRegister = attrTable("NFTA", { into: u32be(nft.NFTA_FIRST_DREG) });
+const firstRegister = attrTable("NFTA", { into: u32be(nft.NFTA_NG_DREG) });
 const secondRegister = attrTable("NFTA", { into: u32be(nft.NFTA_HASH_DREG) });
 
 type Decoder = (data: Uint8Array) => Operation | undefined;

@@ -241,8 +241,8 @@ export const NFTA_BYTEORDER_SIZE = 5;
 export const NFTA_REDIR_REG_PROTO_MIN = 1;
 export const NFTA_REDIR_REG_PROTO_MAX = 2;
 export const NFTA_HASH_DREG = 2;
-/** The number in NFTA_NG, NFTA_RT, NFTA_OSF, NFTA_XFRM and NFTA_EXTHDR. */
-export const NFTA_FIRST_DREG = 1;
+/** That of nft_rt, nft_osf, nft_xfrm and nft_exthdr has the same number. */
+export const NFTA_NG_DREG = 1;
 
 // linux/netfilter/nf_tables_compat.h: matches and targets of xtables inside a rule
 export const NFTA_MATCH_NAME = 1;
