@@ -74,7 +74,7 @@ const ENDING_MS = 1000;
 
 /** What the host shows at one moment. Each thing is looked at when it is first asked for, and once. */
 export class HostView implements HostLook {
-  /** Some seconds. */
+  /** A few seconds of work. */
   readonly budget = { left: 200_000 };
   private own: { cookie: string | undefined } | undefined;
   private pairs: HostEnd[] | undefined;

@@ -28,18 +28,17 @@ export function sendersStopped(
   if (container !== undefined && routeTowards(container.route, NOBODY[family]) === undefined) return [];
   return look.once(`senders ${family} ${ifName}`, () => {
     const input = getLink(route, ifName), output = linkTowards(route, NOBODY[family]);
-    const rules = input === undefined || input.master !== undefined || output === undefined
-      ? undefined
-      : look.rules();
+    if (input === undefined || input.master !== undefined || output === undefined) return [];
+    const rules = look.rules();
     if (rules === undefined) return [];
     const isPlain = hasOneWayOut(route, family);
     const stops = [TCP, UDP].map((protocol) => {
       const packet = { ...packetOf(family, protocol), input };
-      return whereStopped(rules, packet, isPlain ? output! : "any", look.budget);
+      return whereStopped(rules, packet, isPlain ? output : "any", look.budget);
     });
     // What drops one protocol alone is a choice, and not for everybody.
     if (stops.some((place) => place === undefined || isOwn(place))) return [];
-    const way = isPlain ? `would leave by ${output!.name}` : "would leave the host";
+    const way = isPlain ? `would leave by ${output.name}` : "would leave the host";
     return [`${placeText(stops[0]!)} drops new TCP and UDP connections that come in by ${ifName} and ${way}`];
   });
 }
@@ -81,9 +80,9 @@ function whereStopped(rules: Ruleset, packet: PacketFacts, output: PacketLink, b
 
 /** The kernel counts a hop, and makes the checksum anew. */
 function hopped(packet: PacketFacts): PacketFacts {
-  const [at, length] = packet.family === 4 ? [8, 1] : [7, 1];
-  const network = withBytes(packet.network, at!, unknown(length!));
-  return { ...packet, network: packet.family === 4 ? withBytes(network, 10, unknown(2)) : network };
+  const TTL_AT = 8, CHECKSUM_AT = 10, HOP_LIMIT_AT = 7, { family, network } = packet;
+  if (family === 6) return { ...packet, network: withBytes(network, HOP_LIMIT_AT, unknown(1)) };
+  return { ...packet, network: withBytes(withBytes(network, TTL_AT, unknown(1)), CHECKSUM_AT, unknown(2)) };
 }
 
 /** Undefined when some of it may pass. */
