@@ -1,4 +1,4 @@
-/** What is in /proc of a process, which may end at any moment. */
+/** What is in /proc and /sys of a process or a link, which may end at any moment. */
 import { readFileSync, readlinkSync } from "node:fs";
 
 /** "" where there is no such file. */
@@ -11,12 +11,13 @@ export function targetOf(path: string): string {
   return ifThere(() => readlinkSync(path));
 }
 
-/** A process that is ending has files that cannot be read any more. */
+/** A process or a link that is ending has files that cannot be read any more, for one of several reasons. */
 function ifThere(read: () => string): string {
   try {
     return read();
   } catch (error) {
-    if (!["ENOENT", "ESRCH", "EACCES", "ENOTDIR"].includes((error as { code?: string }).code ?? "")) throw error;
+    // This process is at its own limit.
+    if (["EMFILE", "ENFILE"].includes((error as { code?: string }).code ?? "")) throw error;
     return "";
   }
 }
