@@ -18,7 +18,7 @@ import {
   pluginOf,
   plugins,
 } from "../support/engine-bench.ts";
-import { textThrown } from "../support/thrown.ts";
+import { textThrown } from "../support/outcome.ts";
 
 const bench = benchForEachTest();
 let runtime: Runtime;

@@ -11,7 +11,7 @@ import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../sr
 import type { AttachmentRequest } from "../../src/runtime/plugin-call.ts";
 import { collectGarbage } from "../../src/runtime/gc.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
-import { thrown } from "../support/thrown.ts";
+import { thrown } from "../support/outcome.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => (at = scriptPlugins()));

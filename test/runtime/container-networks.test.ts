@@ -26,7 +26,7 @@ import {
   recorded,
 } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
-import { textThrown } from "../support/thrown.ts";
+import { textThrown } from "../support/outcome.ts";
 
 let at: ScriptPlugins, bench: Bench;
 beforeEach(() => {

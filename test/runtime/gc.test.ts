@@ -8,7 +8,7 @@ import { collectGarbage, type Keep, staleAttachments, unconfiguredNetwork } from
 import { attachmentsToNetwork } from "../../src/runtime/records.ts";
 import { containers, containerWith, made, recorded, replacedHosts } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
-import { textThrown } from "../support/thrown.ts";
+import { textThrown } from "../support/outcome.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => {

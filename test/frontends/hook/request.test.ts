@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { hookSettingsOf } from "../../../src/frontends/hook/settings.ts";
 import { type HookRequest, hookRequestOf } from "../../../src/frontends/hook/request.ts";
-import { textThrown } from "../../support/thrown.ts";
+import { textThrown } from "../../support/outcome.ts";
 
 function request(annotations: Record<string, string>): HookRequest {
   const entries = Object.entries(annotations).map(([name, text]) => [`dev.patchbay.${name}`, text]);

@@ -1,7 +1,7 @@
 /** The state that a runtime writes to its hooks: what is read of it, and what is refused. */
 import { expect, test } from "bun:test";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../../src/frontends/hook/state.ts";
-import { textThrown } from "../../support/thrown.ts";
+import { textThrown } from "../../support/outcome.ts";
 
 const state = { ociVersion: "1.0.2", id: "web", status: "creating", pid: 7, bundle: "/run/b" };
 

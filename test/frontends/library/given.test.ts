@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { ArgumentError } from "../../../src/frontends/library/argument-error.ts";
 import { open } from "../../../src/frontends/library/calls.ts";
 import { anyRequest, checkedOptions, requestFrom } from "../../../src/frontends/library/given.ts";
-import { thrown } from "../../support/thrown.ts";
+import { thrown } from "../../support/outcome.ts";
 
 const c1 = { containerId: "c1", netns: "/run/netns/c1" };
 

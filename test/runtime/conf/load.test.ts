@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { loadNetwork } from "../../../src/runtime/conf/load.ts";
 import { readNetworkList } from "../../../src/runtime/conf/network-file.ts";
-import { thrown } from "../../support/thrown.ts";
+import { thrown } from "../../support/outcome.ts";
 
 let directory: string;
 beforeEach(() => (directory = mkdtempSync(`${tmpdir()}/conf-`)));

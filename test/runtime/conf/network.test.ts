@@ -1,7 +1,7 @@
 /** Configurations that are not networks are refused with the reference library's texts. */
 import { expect, test } from "bun:test";
 import { parseNetwork } from "../../../src/runtime/conf/network.ts";
-import { thrown } from "../../support/thrown.ts";
+import { thrown } from "../../support/outcome.ts";
 
 const text = (work: () => unknown) => (thrown(work) as Error | undefined)?.message;
 

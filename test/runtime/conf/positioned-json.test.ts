@@ -7,7 +7,7 @@ import {
   parseWithPositions,
   withoutExtensions,
 } from "../../../src/runtime/conf/positioned-json.ts";
-import { thrown } from "../../support/thrown.ts";
+import { thrown } from "../../support/outcome.ts";
 
 test("JSON is parsed as by JSON.parse", () => {
   fc.assert(fc.property(fc.json(), (text) => expect(parseWithPositions(text).value).toEqual(JSON.parse(text))));
