@@ -9,23 +9,12 @@ import { tmpdir } from "node:os";
 import { commandsOn } from "../support/commands.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { BOTH_FAMILIES, isAnswered, UPLINK } from "../support/way-out.ts";
 
 let machine: Machine;
 const directory = mkdtempSync(`${tmpdir()}/in-the-way-`);
 const { patchbay, must, json } = commandsOn(() => machine, () => directory);
 afterAll(() => rmSync(directory, { recursive: true }));
-
-const OUTSIDE = { 4: "198.18.0.2", 6: "fd99::2" };
-/** Beyond a router that does not know the containers' subnets. */
-const UPLINK = `ip link add eth1 type veth peer name eth0 netns outside; ip link set eth1 up
-  ip address add 198.18.0.1/24 dev eth1; ip address add fd99::1/64 dev eth1 nodad
-  ip -n outside link set eth0 up
-  ip -n outside address add 198.18.0.2/24 dev eth0; ip -n outside address add fd99::2/64 dev eth0 nodad
-  ip route add default via 198.18.0.2; ip -6 route add default via fd99::2`;
-
-async function isAnswered(family: 4 | 6): Promise<boolean> {
-  return (await machine.run(["ip", "netns", "exec", "web", "ping", "-nc1", "-W1", OUTSIDE[family]])).code === 0;
-}
 
 async function differences(command: string): Promise<string> {
   const attachments = await json(command, "shop", "web");
@@ -86,13 +75,8 @@ for (const type of ["bridge", "ptp"]) {
     let link: string;
     beforeAll(async () => {
       machine = await openMachine();
-      const ipam = {
-        type: "host-local",
-        ranges: [[{ subnet: "10.40.0.0/24" }], [{ subnet: "fd40::/64" }]],
-        routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
-      };
       const plugin = type === "bridge" ? { type, bridge: "shop0", isGateway: true } : { type };
-      const list = { cniVersion: "1.1.0", name: "shop", plugins: [{ ...plugin, ipMasq: true, ipam }] };
+      const list = { cniVersion: "1.1.0", name: "shop", plugins: [{ ...plugin, ipMasq: true, ipam: BOTH_FAMILIES }] };
       writeFileSync(`${directory}/shop.conflist`, JSON.stringify(list));
       await machine.container("web");
       await machine.container("outside");
@@ -106,9 +90,9 @@ for (const type of ["bridge", "ptp"]) {
       test(`${how} ${says}`, async () => {
         const own = breakages(link)[index]!;
         expect(await patchbay(["inspect"])).toMatchObject({ code: 0 });
-        expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+        expect(await untilTrue(() => isAnswered(machine, family), Boolean)).toBe(true);
         await machine.sh(own.how);
-        expect(await isAnswered(family)).toBe(false);
+        expect(await isAnswered(machine, family)).toBe(false);
         expect(await differences("inspect")).toMatch(says);
         const checked = await patchbay(["check", "shop", "web"]);
         expect(checked).toMatchObject({ code: 1, stderr: expect.stringMatching(says) });
@@ -116,7 +100,7 @@ for (const type of ["bridge", "ptp"]) {
         expect(repaired).toMatchObject({ code: own.step === undefined ? 0 : 1, stdout: expect.stringMatching(says) });
         if (own.step !== undefined) await machine.sh(own.step);
         await patchbay(["repair"]);
-        expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+        expect(await untilTrue(() => isAnswered(machine, family), Boolean)).toBe(true);
         expect(await patchbay(["check", "shop", "web"])).toMatchObject({ code: 0 });
       });
     }

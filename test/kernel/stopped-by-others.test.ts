@@ -5,39 +5,25 @@ import { tmpdir } from "node:os";
 import { commandsOn } from "../support/commands.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { BOTH_FAMILIES, isAnswered, UPLINK } from "../support/way-out.ts";
 
 let machine: Machine;
 const directory = mkdtempSync(`${tmpdir()}/stopped-`);
 const { patchbay, must } = commandsOn(() => machine, () => directory);
-const OUTSIDE = { 4: "198.18.0.2", 6: "fd99::2" } as const;
 
 beforeAll(async () => {
   machine = await openMachine();
-  const ipam = {
-    type: "host-local",
-    ranges: [[{ subnet: "10.40.0.0/24" }], [{ subnet: "fd40::/64" }]],
-    routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
-  };
-  const plugins = [{ type: "bridge", bridge: "shop0", isGateway: true, ipMasq: true, ipam }];
+  const plugins = [{ type: "bridge", bridge: "shop0", isGateway: true, ipMasq: true, ipam: BOTH_FAMILIES }];
   writeFileSync(`${directory}/shop.conflist`, JSON.stringify({ cniVersion: "1.1.0", name: "shop", plugins }));
   await machine.container("web");
   await machine.container("outside");
-  await machine.sh(`
-    ip link add eth1 type veth peer name eth0 netns outside; ip link set eth1 up; ip -n outside link set eth0 up
-    ip address add 198.18.0.1/24 dev eth1; ip address add fd99::1/64 dev eth1 nodad
-    ip -n outside address add 198.18.0.2/24 dev eth0; ip -n outside address add fd99::2/64 dev eth0 nodad
-    ip route add default via 198.18.0.2; ip -6 route add default via fd99::2
-  `);
+  await machine.sh(UPLINK);
   await must("add", "shop", "web");
 });
 afterAll(async () => {
   await machine[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true });
 });
-
-async function isAnswered(family: 4 | 6): Promise<boolean> {
-  return (await machine.run(["ip", "netns", "exec", "web", "ping", "-nc1", "-W1", OUTSIDE[family]])).code === 0;
-}
 
 interface Rules {
   how: string;
@@ -95,10 +81,12 @@ const stopping: Rules[] = [
 ];
 
 test.each(stopping)("$how: $says", async ({ how, says, mend, families = [4, 6] }) => {
-  for (const family of [4, 6] as const) expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+  for (const family of [4, 6] as const) {
+    expect(await untilTrue(() => isAnswered(machine, family), Boolean)).toBe(true);
+  }
   expect(await patchbay(["inspect"])).toMatchObject({ code: 0 });
   await machine.sh(how);
-  for (const family of families) expect(await isAnswered(family)).toBe(false);
+  for (const family of families) expect(await isAnswered(machine, family)).toBe(false);
   const { code, stdout } = await patchbay(["inspect", "shop", "web"]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining(says) });
   if (!how.startsWith("ip neighbour")) {
@@ -107,7 +95,7 @@ test.each(stopping)("$how: $says", async ({ how, says, mend, families = [4, 6] }
   // Nothing of ours differs, so `repair` is not advised.
   expect(stdout).not.toContain("patchbay repair");
   await machine.sh(mend);
-  for (const family of families) expect(await untilTrue(() => isAnswered(family), Boolean)).toBe(true);
+  for (const family of families) expect(await untilTrue(() => isAnswered(machine, family), Boolean)).toBe(true);
   expect(await patchbay(["inspect"])).toMatchObject({ code: 0 });
   await machine.sh("nft delete table inet other 2>/dev/null || true");
   for (const tables of ["iptables", "ip6tables"]) {

@@ -34,7 +34,7 @@ const jump = (chain: string, kind: "jump" | "goto" = "jump"): Operation => ({
 });
 
 function rulesOf(operations: Operation[][]): RuleChain["rules"] {
-  return operations.map((list, index) => ({ handle: BigInt(index + 2), comment: "", operations: list }));
+  return operations.map((list, index) => ({ handle: BigInt(index + 2), operations: list }));
 }
 
 function ruleset(
@@ -46,14 +46,13 @@ function ruleset(
   } = {},
 ): Ruleset {
   const table = { family: "inet", table: "t" } as const;
-  const base = { hook: "forward", priority: 0, type: "filter", policy, devices: [] } as const;
+  const base = { hook: "forward", priority: 0, type: "filter", policy } as const;
   return {
     chains: [
       { ...table, name: "base", base, rules: rulesOf(rules) },
       ...Object.entries(others).map(([name, list]) => ({ ...table, name, rules: rulesOf(list) })),
     ],
-    setOf: () =>
-      set && { name: "s", isInterval: false, isChanging: false, keyLength: 4, parts: [], elements: [], ...set },
+    setOf: () => set && { isInterval: false, isChanging: false, keyLength: 4, parts: [], elements: [], ...set },
   };
 }
 
@@ -199,7 +198,7 @@ test("destinations are translated once, and only for the first packet of a conne
     { does: "put", into: 0, value: Uint8Array.of(10, 0, 0, last) },
     { does: "nat", changes: "destination", address: 0, isFirm: true },
   ];
-  const base = { hook: "prerouting", priority: -100, type: "nat", policy: "accept", devices: [] } as const;
+  const base = { hook: "prerouting", priority: -100, type: "nat", policy: "accept" } as const;
   const chains = ["a", "b"].map((name, index): RuleChain => ({
     family: "ip",
     table: name,

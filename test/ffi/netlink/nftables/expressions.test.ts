@@ -38,7 +38,6 @@ import {
   multicast4,
   multicast6,
   ofFamily,
-  portBytes,
   sourceAddress,
   to,
 } from "../../../../src/ffi/netlink/nftables/packet-match.ts";
@@ -46,6 +45,7 @@ import { addRule } from "../../../../src/ffi/netlink/nftables/rule.ts";
 import { attributeAt } from "../../../../src/ffi/netlink/attrs.ts";
 import { NFTA_OBJREF_SET_NAME } from "../../../../src/ffi/netlink/uapi/nf-tables.ts";
 import { parsePrefix } from "../../../../src/net/address.ts";
+import { portBytes } from "../../../../src/net/port.ts";
 import { attributesBy, bodyOf, bytesBy } from "../fake-kernel.ts";
 
 /** As the kernel would list it. */
