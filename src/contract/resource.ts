@@ -7,7 +7,6 @@
  */
 import type { IpConfig } from "../cni/result.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
-import type { Budget } from "../net/netfilter/traversal.ts";
 import type { Host } from "./host.ts";
 import type { PortClaimant } from "./host-ports.ts";
 
@@ -90,9 +89,7 @@ export interface HostLook {
   /** The rules of nf_tables; undefined where they cannot be read. */
   rules(): Ruleset | undefined;
   /** What `work` finds, also for all who ask by the same key. */
-  once(key: string, work: () => string[]): string[];
-  /** How much may be judged. */
-  readonly budget: Budget;
+  once<Found>(key: string, work: () => Found): Found;
 }
 
 /** What is asked beside calls: by GC, by commands on a whole network, and by those who look at a host. */

@@ -74,14 +74,11 @@ const ENDING_MS = 1000;
 
 /** What the host shows at one moment. Each thing is looked at when it is first asked for, and once. */
 export class HostView implements HostLook {
-  /** A few seconds of work. */
-  readonly budget = { left: 200_000 };
   private own: { cookie: string | undefined } | undefined;
   private pairs: HostEnd[] | undefined;
   private cookies: Set<string> | undefined;
   private sight: string | undefined;
-  private readonly found = new Map<string, string[]>();
-  private read: { rules: Ruleset | undefined } | undefined;
+  private readonly found = new Map<string, unknown>();
 
   /** `waits`: for namespaces that are ending, once and not for long. */
   constructor(private waits = true) {}
@@ -112,20 +109,17 @@ export class HostView implements HostLook {
   }
 
   rules(): Ruleset | undefined {
-    if (this.read === undefined) {
+    return this.once("rules", () => {
       const { readRuleset } = require(
         "../../ffi/netlink/nftables/whole-ruleset.ts",
       ) as typeof import("../../ffi/netlink/nftables/whole-ruleset.ts");
       const ask: AskNetfilter = (question) => onHost(({ netfilter }) => question(netfilter));
-      this.read = { rules: undefinedOnError(() => readRuleset(ask)) };
-    }
-    return this.read.rules;
+      return undefinedOnError(() => readRuleset(ask));
+    });
   }
 
-  once(key: string, work: () => string[]): string[] {
-    const found = this.found.get(key) ?? work();
-    this.found.set(key, found);
-    return found;
+  once<Found>(key: string, work: () => Found): Found {
+    return this.found.getOrInsertComputed(key, work) as Found;
   }
 
   isInSight(cookie: string | undefined): boolean {

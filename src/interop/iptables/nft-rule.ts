@@ -10,10 +10,10 @@ import {
   notTo,
   outputLink,
   packetMark,
-  portBytes,
   to,
   transportProtocol,
 } from "../../ffi/netlink/nftables/packet-match.ts";
+import { portBytes } from "../../net/port.ts";
 import { differs, equals, hostOrder, masked } from "../../ffi/netlink/nftables/compare.ts";
 import { accept, backToCaller, counter, drop, jump } from "../../ffi/netlink/nftables/action.ts";
 import type { Expression } from "../../ffi/netlink/nftables/expression.ts";

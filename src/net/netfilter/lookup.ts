@@ -8,6 +8,7 @@ import {
   isEqual,
   isKnown,
   type KnownBytes,
+  not,
   slice,
 } from "./known-bytes.ts";
 import type { RuleSet, SetElement } from "./ruleset.ts";
@@ -22,7 +23,6 @@ export interface Found {
 export function lookUp(set: RuleSet, key: KnownBytes): Found {
   const others = set.elements.filter((element) => element.key === undefined);
   const found = set.isInterval && set.parts.length === 0 ? inIntervals(set, key) : amongKeys(set, key);
-  if (set.isChanging) return { elements: [...found.elements, ...others], mayMiss: true };
   if (!found.mayMiss || others.length === 0) return found;
   return { elements: [...found.elements, ...others], mayMiss: false };
 }
@@ -63,7 +63,7 @@ function inIntervals({ elements, keyLength }: RuleSet, key: KnownBytes): Found {
   let mayMiss = isKnown(whole) || marks.length === 0 || isAtLeast(whole, marks[0]!.key!) !== "yes";
   for (const [index, mark] of marks.entries()) {
     const next = marks[index + 1]?.key;
-    const isBelow = next === undefined ? "yes" : opposite(isAtLeast(whole, next));
+    const isBelow = next === undefined ? "yes" : not(isAtLeast(whole, next));
     const answer = both(isAtLeast(whole, mark.key!), isBelow);
     if (answer === "no") continue;
     if (mark.isEnd) mayMiss = true;
@@ -77,8 +77,4 @@ function inIntervals({ elements, keyLength }: RuleSet, key: KnownBytes): Found {
 /** Where one interval ends and the next begins, the beginning counts. */
 function byKey(left: SetElement, right: SetElement): number {
   return compare(left.key!, right.key!) || Number(right.isEnd) - Number(left.isEnd);
-}
-
-function opposite(answer: Certainty): Certainty {
-  return answer === "yes" ? "no" : answer === "no" ? "yes" : "maybe";
 }

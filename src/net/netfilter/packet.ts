@@ -1,5 +1,6 @@
 /** A packet of which not everything is known, as rules see it. */
-import { known, type KnownBytes, knownNumber, slice, unknown } from "./known-bytes.ts";
+import { portBytes } from "../port.ts";
+import { known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
 
 export type ConnectionState = "new" | "established" | "related" | "invalid" | "untracked";
 
@@ -30,7 +31,6 @@ export interface Flow {
   source: KnownBytes;
   destination: KnownBytes;
   protocol: number;
-  /** With ICMP, type and code. */
   sourcePort?: number;
   destinationPort?: number;
 }
@@ -40,7 +40,7 @@ const TCP = 6, UDP = 17, ICMP = 1, ICMPV6 = 58, SCTP = 132;
 const WITH_PORTS = [TCP, UDP, SCTP, 33, 136];
 const IPS_SRC_NAT = 1 << 4, IPS_DST_NAT = 1 << 5;
 
-export const SOURCE_AT = { 4: 12, 6: 8 } as const, DESTINATION_AT = { 4: 16, 6: 24 } as const;
+const SOURCE_AT = { 4: 12, 6: 8 } as const, DESTINATION_AT = { 4: 16, 6: 24 } as const;
 
 /** The first packet of a connection. What else a program can choose in its headers is unknown. */
 export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFacts {
@@ -59,10 +59,7 @@ export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFa
 }
 
 /** The other bits say how far conntrack is with the packet. */
-const UNTRANSLATED: KnownBytes = {
-  value: new Uint8Array(4),
-  mask: Uint8Array.of(IPS_SRC_NAT | IPS_DST_NAT, 0, 0, 0),
-};
+const UNTRANSLATED = firstByte(0, IPS_SRC_NAT | IPS_DST_NAT);
 
 function networkHeader({ family, source, destination, protocol }: Flow): KnownBytes {
   const header = unknown(family === 4 ? 20 : 40);
@@ -93,20 +90,16 @@ function put(header: KnownBytes, at: number, bytes: Uint8Array, ...masks: number
   bytes.forEach((_, index) => header.mask[at + index] = masks[index] ?? masks[0] ?? 0xff);
 }
 
-function portBytes(port: number): Uint8Array {
-  return Uint8Array.of(port >> 8, port & 0xff);
-}
-
 function carriesPorts({ protocol }: PacketFacts): boolean {
   return WITH_PORTS.includes(protocol);
 }
 
 export function addressOfEnd(packet: PacketFacts, end: "source" | "destination"): KnownBytes {
-  const at = (end === "source" ? SOURCE_AT : DESTINATION_AT)[packet.family], length = packet.family === 4 ? 4 : 16;
-  return {
-    value: packet.network.value.slice(at, at + length),
-    mask: packet.network.mask.slice(at, at + length),
-  };
+  return slice(packet.network, addressAt(packet.family, end), packet.family === 4 ? 4 : 16);
+}
+
+function addressAt(family: 4 | 6, end: "source" | "destination"): number {
+  return (end === "source" ? SOURCE_AT : DESTINATION_AT)[family];
 }
 
 /** Address and port of one end as NAT makes them; what it does not say stays. */
@@ -115,28 +108,34 @@ export function translated(
   end: "source" | "destination",
   { address, port }: { address?: KnownBytes; port?: KnownBytes },
 ): PacketFacts {
-  const at = (end === "source" ? SOURCE_AT : DESTINATION_AT)[packet.family];
-  const bit = end === "source" ? IPS_SRC_NAT : IPS_DST_NAT;
-  const network = copy(packet.network), transport = copy(packet.transport);
-  if (address !== undefined) over(network, at, address);
-  const portAt = end === "source" ? 0 : 2;
-  if (port !== undefined && carriesPorts(packet)) over(transport, portAt, port);
+  const isSource = end === "source", portAt = isSource ? 0 : 2;
+  const newPort = carriesPorts(packet) ? port : undefined;
   const isOther = isDifferent(addressOfEnd(packet, end), address) ||
-    isDifferent(slice(packet.transport, portAt, 2), port);
-  const status = copy(packet.status);
-  // A translation to what is there already is none.
-  if (isOther) status.value[0]! |= bit;
-  else if (status.value[0]! === (status.value[0]! & ~bit)) status.mask[0]! &= ~bit;
-  return { ...packet, network, transport, status };
+    isDifferent(slice(packet.transport, portAt, 2), newPort);
+  return {
+    ...packet,
+    network: address === undefined
+      ? packet.network
+      : withBytes(packet.network, addressAt(packet.family, end), address),
+    transport: newPort === undefined ? packet.transport : withBytes(packet.transport, portAt, newPort),
+    status: withNat(packet.status, isSource ? IPS_SRC_NAT : IPS_DST_NAT, isOther),
+  };
+}
+
+/** A translation to what is there already is none. */
+function withNat({ value: [before], mask: [knownBits] }: KnownBytes, bit: number, isOther: boolean): KnownBytes {
+  if (isOther) return firstByte(before! | bit, knownBits! | bit);
+  return firstByte(before!, (before! & bit) !== 0 ? knownBits! : knownBits! & ~bit);
+}
+
+/** The first byte of a connection's status. Nothing is known of the three others. */
+function firstByte(value: number, mask: number): KnownBytes {
+  return { value: Uint8Array.of(value, 0, 0, 0), mask: Uint8Array.of(mask, 0, 0, 0) };
 }
 
 function isDifferent(before: KnownBytes, after: KnownBytes | undefined): boolean {
   return after !== undefined &&
     before.value.some((byte, at) => ((byte ^ after.value[at]!) & before.mask[at]! & after.mask[at]!) !== 0);
-}
-
-function copy({ value, mask }: KnownBytes): KnownBytes {
-  return { value: value.slice(), mask: mask.slice() };
 }
 
 function over(header: KnownBytes, at: number, bytes: KnownBytes): void {

@@ -26,13 +26,10 @@ export interface BaseChain {
   priority: number;
   type: "filter" | "nat" | "route";
   policy: "accept" | "drop";
-  /** The links whose packets it sees, in the family netdev. */
-  devices: readonly string[];
 }
 
 export interface Rule {
   handle: bigint;
-  comment: string;
   readonly operations: readonly Operation[];
 }
 
@@ -52,7 +49,7 @@ export type Operation =
   /** The key is a word of nft(8), such as `iifname`. */
   | { does: "meta"; key: string; into: Register }
   | { does: "set meta"; key: string; from: Register }
-  | { does: "ct"; key: string; direction?: number; into: Register }
+  | { does: "ct"; key: string; into: Register }
   | { does: "set ct"; key: string; from: Register }
   | { does: "fib"; asks: "oif" | "oifname" | "type"; of: "saddr" | "daddr"; narrowed: boolean; into: Register }
   | { does: "compare"; register: Register; how: Comparison; value: Uint8Array }
@@ -79,7 +76,6 @@ export type Operation =
   | { does: "something"; name: string };
 
 export interface RuleSet {
-  name: string;
   isInterval: boolean;
   /** Whether rules add elements, or elements run out of time. */
   isChanging: boolean;

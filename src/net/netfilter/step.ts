@@ -89,15 +89,13 @@ const steps: Steps = {
   put: (branch, { into, value }) => loaded(branch, into, known(value)),
   verdict: ({ packet }, { verdict }) => ({ ends: [{ packet, verdict }] }),
   nat: ({ packet, registers }, { changes, address, port, isFirm }) => {
-    const at = (register: Register | undefined, length: number) =>
-      register === undefined ? undefined : isFirm ? slice(registers, register, length) : unknown(length);
-    return accepted(
-      translated(packet, changes, { address: at(address, packet.family === 4 ? 4 : 16), port: at(port, 2) }),
-    );
+    const chosen = (register: Register | undefined, length: number) => choice(registers, register, length, isFirm);
+    const translation = { address: chosen(address, packet.family === 4 ? 4 : 16), port: chosen(port, 2) };
+    return accepted(translated(packet, changes, translation));
   },
   masquerade: ({ packet }) => accepted(masqueraded(packet)),
   redirect: ({ packet, registers }, { port, isFirm }) =>
-    accepted(redirected(packet, port === undefined ? undefined : isFirm ? slice(registers, port, 2) : unknown(2))),
+    accepted(redirected(packet, choice(registers, port, 2, isFirm))),
   reject: ({ packet }) => ({ ends: [{ packet, verdict: { kind: "reject" } }] }),
   // One that has a connection keeps it.
   notrack: (branch) =>
@@ -128,6 +126,17 @@ function load(branch: Branch, into: Register, value: KnownBytes): Branch {
     fitting = value.value.length > room ? slice(value, 0, room) : value;
   const padded = known(new Uint8Array((fitting.value.length + 3) & ~3));
   return { ...branch, registers: withBytes(branch.registers, into, withBytes(padded, 0, fitting)) };
+}
+
+/** What a translation takes of a register; of a range, any may be taken. */
+function choice(
+  registers: KnownBytes,
+  register: Register | undefined,
+  length: number,
+  isFirm: boolean,
+): KnownBytes | undefined {
+  if (register === undefined) return undefined;
+  return isFirm ? slice(registers, register, length) : unknown(length);
 }
 
 function changed(branch: Branch, packet: PacketFacts): Step {
@@ -221,10 +230,10 @@ function swapped({ value, mask }: KnownBytes, size: number): KnownBytes {
 
 function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed: SetNamed): Step {
   const { register, isInverted, into } = operation, set = setNamed(operation.set);
-  if (set === undefined) return anything(branch);
+  if (set === undefined || (set.isChanging && into !== undefined)) return anything(branch);
+  if (set.isChanging) return asked(branch, "maybe");
   const { elements, mayMiss } = lookUp(set, slice(branch.registers, register, set.keyLength));
-  if (set.isChanging && into !== undefined) return anything(branch);
-  const isThere: Certainty = set.isChanging ? "maybe" : elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
+  const isThere: Certainty = elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
   if (into === undefined || isThere === "no") return asked(branch, isInverted ? not(isThere) : isThere);
   const mayEnd = isThere === "maybe" ? "perhaps" : undefined;
   if (into === "verdict") {

@@ -34,15 +34,19 @@ export interface Traversal {
 
 export interface Passage {
   hook: HookName;
-  /** Only chains from here on, and before the other. */
-  from?: number;
+  /** Only chains before this priority. */
   before?: number;
-  /** How many rules are looked at, for all packets together; what is left then is unknown. */
   budget?: Budget;
 }
 
+/** How many rules are still looked at, for all packets together. What is not looked at is unknown. */
 export interface Budget {
   left: number;
+}
+
+/** Some seconds of work: jumps multiply. */
+export function newBudget(): Budget {
+  return { left: 200_000 };
 }
 
 /** The kernel's own limit for jumps (NFT_JUMP_STACK_SIZE). */
@@ -53,15 +57,17 @@ const MOST_PACKETS = 64;
 const MOST_DOUBTS = 64;
 
 export function traverse(ruleset: Ruleset, packet: PacketFacts, passage: Passage): Traversal {
-  const walk = new Walk(ruleset, passage.budget ?? { left: Infinity });
+  const walk = new Walk(ruleset, passage.budget ?? newBudget());
   let passing: WayOut[] = [{ fate: "passes", packet }];
   const ended: WayOut[] = [];
   for (const group of groupsOf(ruleset, packet, passage)) {
     const endings = passing.flatMap((ending) => walk.through(group, ending));
     ended.push(...endings.filter(({ fate }) => fate !== "passes"));
     passing = distinct(endings.filter(({ fate }) => fate === "passes"));
-    if (passing.length > MOST_PACKETS) passing = [{ ...passing[0]!, fate: "is unknown" }];
-    if (passing[0]?.fate === "is unknown") break;
+    if (passing.length > MOST_PACKETS) {
+      passing = [{ ...passing[0]!, fate: "is unknown" }];
+      break;
+    }
   }
   return { endings: [...passing, ...distinct(ended)], doubts: walk.doubts };
 }
@@ -81,11 +87,14 @@ interface Group {
   chains: RuleChain[];
 }
 
-/** In the kernel's order. Chains that translate are one step, and see only the first packet of a connection. */
+/**
+ * In the kernel's order, which has the youngest of one priority first. Chains that translate are one step, and see only the first packet of a
+ * connection.
+ */
 function groupsOf(
   { chains }: Ruleset,
   packet: PacketFacts,
-  { hook, from = -Infinity, before = Infinity }: Passage,
+  { hook, before = Infinity }: Passage,
 ): Group[] {
   const families: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
   const based = chains.filter((chain): chain is RuleChain & { base: BaseChain } =>
@@ -95,7 +104,7 @@ function groupsOf(
   const groups: Group[] = based.filter(({ base }) => base.type !== "nat")
     .map((chain) => ({ priority: chain.base.priority, isNat: false, chains: [chain] }));
   if (nat.length > 0) groups.push({ priority: NAT_AT[hook] ?? 0, isNat: true, chains: nat });
-  return groups.filter(({ priority }) => priority >= from && priority < before)
+  return groups.filter(({ priority }) => priority < before)
     .sort((left, right) => left.priority - right.priority);
 }
 

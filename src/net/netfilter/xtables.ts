@@ -2,6 +2,7 @@
  * Matches and targets of xtables, whose parameters are structs (linux/netfilter/xt_*.h). What is not here may match, and
  * may do anything.
  */
+import { portBytes } from "../port.ts";
 import {
   both,
   type Certainty,
@@ -60,7 +61,7 @@ const matches: Record<string, Match> = {
         info.getUint16(2 + 2 * (at + (isRange ? 1 : 0)), true),
       ];
       const asked = which === 0 ? [source] : which === 1 ? [destination] : [source, destination];
-      for (const port of asked) answer = either(answer, inRange(port, big16(first), big16(last)));
+      for (const port of asked) answer = either(answer, inRange(port, portBytes(first), portBytes(last)));
       if (isRange) at++;
     }
     return turned(answer, isInverted);
@@ -117,7 +118,7 @@ function icmpType(info: DataView, { transport }: PacketFacts): Certainty {
 
 function portRanges(info: DataView, { transport }: PacketFacts, inverted: number): Certainty {
   const range = (at: number, port: number) =>
-    inRange(slice(transport, port, 2), big16(info.getUint16(at, true)), big16(info.getUint16(at + 2, true)));
+    inRange(slice(transport, port, 2), portBytes(info.getUint16(at, true)), portBytes(info.getUint16(at + 2, true)));
   return both(turned(range(0, 0), (inverted & 1) !== 0), turned(range(4, 2), (inverted & 2) !== 0));
 }
 
@@ -172,10 +173,6 @@ function turned(answer: Certainty, isInverted: boolean): Certainty {
 
 function either(left: Certainty, right: Certainty): Certainty {
   return not(both(not(left), not(right)));
-}
-
-function big16(number: number): Uint8Array {
-  return Uint8Array.of(number >> 8, number & 0xff);
 }
 
 function little32(number: number): Uint8Array {

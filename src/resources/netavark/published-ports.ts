@@ -7,14 +7,8 @@ import type { Host } from "../../contract/host.ts";
 import type { PortClaimant } from "../../contract/host-ports.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
-import {
-  destinationPort,
-  from,
-  ofFamily,
-  portBytes,
-  to,
-  transportProtocol,
-} from "../../ffi/netlink/nftables/packet-match.ts";
+import { destinationPort, from, ofFamily, to, transportProtocol } from "../../ffi/netlink/nftables/packet-match.ts";
+import { portBytes } from "../../net/port.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
 import { comment, commentIn } from "../../ffi/netlink/nftables/comment.ts";
 import { between, equals } from "../../ffi/netlink/nftables/compare.ts";

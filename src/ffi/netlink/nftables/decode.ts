@@ -52,9 +52,9 @@ const decoders: Record<string, Decoder | undefined> = {
     return { does: "meta", key: name, into: register(into!) };
   },
   ct: (data) => {
-    const { key = 0, into, from, direction } = ctAttrs.decode(data), name = CT_KEYS[key] ?? `key ${key}`;
+    const { key = 0, into, from } = ctAttrs.decode(data), name = CT_KEYS[key] ?? `key ${key}`;
     if (from !== undefined) return { does: "set ct", key: name, from: register(from) };
-    return { does: "ct", key: name, direction, into: register(into!) };
+    return { does: "ct", key: name, into: register(into!) };
   },
   fib: (data) => {
     const { into, result, flags = 0 } = fibAttrs.decode(data), ends = nft.NFTA_FIB_F_SADDR | nft.NFTA_FIB_F_DADDR;

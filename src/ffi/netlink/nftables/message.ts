@@ -2,6 +2,7 @@
  * Messages to nf_tables as values (linux/netfilter/nfnetlink.h). Pure functions make them; batch.ts sends changes as
  * transactions, `get` and `listObjects` here send questions.
  */
+import type { RulesFamily } from "../../../net/netfilter/ruleset.ts";
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
 import { insteadOfRefusal, listOf, type NetlinkSocket, tryRequest } from "../socket.ts";
 import type { NetlinkMessage, Writer } from "../wire.ts";
@@ -28,7 +29,7 @@ export interface NftMessage {
   values: Record<string, unknown>;
 }
 
-const familyNames: Record<number, string> = {
+export const familyNames: Record<number, RulesFamily | undefined> = {
   [NFPROTO_INET]: "inet",
   [NFPROTO_IPV4]: "ip",
   [NFPROTO_IPV6]: "ip6",
@@ -38,6 +39,10 @@ const familyNames: Record<number, string> = {
 
 export function familyName(family: number): string {
   return familyNames[family] ?? `family ${family}`;
+}
+
+export function familyNumber(family: RulesFamily): number {
+  return Number(Object.keys(familyNames).find((number) => familyNames[Number(number)] === family));
 }
 
 export function messageType(type: number): number {

@@ -2,11 +2,12 @@
  * What a rule loads of a packet and its connection, and the matches that both nft(8) and iptables-nft write of it
  * (linux/netfilter/nf_tables.h).
  */
-import { attrTable, u32be, u8 } from "../attrs.ts";
+import { attrTable, u32be } from "../attrs.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { type Expression, expression, type FoundExpression, registerAt } from "./expression.ts";
 import { differs, equals, hostOrder, masked } from "./compare.ts";
 import { networkOf, type Prefix } from "../../../net/address.ts";
+import { portBytes } from "../../../net/port.ts";
 
 /**
  * Loads bytes of the packet into a register (enum nft_payload_attributes).
@@ -71,11 +72,6 @@ export function destinationPortInto(into: number) {
 
 export const destinationPort = destinationPortInto(nft.NFT_REG_1);
 
-/** A port as it stands in a packet. */
-export function portBytes(port: number): Uint8Array {
-  return new Uint8Array([port >> 8, port & 0xff]);
-}
-
 /**
  * Loads metadata of the packet into a register, or sets it from one (enum nft_meta_attributes).
  *
@@ -132,7 +128,6 @@ export const transportProtocol = transportProtocolInto(nft.NFT_REG_1);
 export const ctAttrs = attrTable("NFTA_CT", {
   key: u32be(nft.NFTA_CT_KEY),
   into: u32be(nft.NFTA_CT_DREG),
-  direction: u8(nft.NFTA_CT_DIRECTION),
   from: u32be(nft.NFTA_CT_SREG),
 });
 

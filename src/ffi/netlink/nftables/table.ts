@@ -12,7 +12,7 @@ export interface Table {
   name: string;
 }
 
-const tableAttrs = attrTable("NFTA_TABLE", {
+export const tableAttrs = attrTable("NFTA_TABLE", {
   name: text(nft.NFTA_TABLE_NAME),
   flags: u32be(nft.NFTA_TABLE_FLAGS),
   use: u32be(nft.NFTA_TABLE_USE),
@@ -80,7 +80,7 @@ const hookAttrs = attrTable("NFTA_HOOK", {
   device: text(nft.NFTA_HOOK_DEV),
 });
 
-const chainAttrs = attrTable("NFTA_CHAIN", {
+export const chainAttrs = attrTable("NFTA_CHAIN", {
   table: text(nft.NFTA_CHAIN_TABLE),
   name: text(nft.NFTA_CHAIN_NAME),
   hook: nest(nft.NFTA_CHAIN_HOOK, hookAttrs),

@@ -6,70 +6,24 @@ import type {
   RuleChain,
   RuleSet,
   Ruleset,
-  RulesFamily,
   SetElement,
 } from "../../../net/netfilter/ruleset.ts";
-import {
-  type AttrsOf,
-  type AttrTable,
-  attrTable,
-  binary,
-  custom,
-  nest,
-  type Rows,
-  text,
-  u32be,
-  u64be,
-} from "../attrs.ts";
+import { type AttrsOf, type AttrTable, attrTable, binary, type Rows, text, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
-import { eachAttribute } from "../wire.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { currentGeneration } from "./batch.ts";
-import { commentIn } from "./comment.ts";
 import { operationOf, verdictOf } from "./decode.ts";
 import { expressionList, type FoundExpression } from "./expression.ts";
-import { get, listObjects } from "./message.ts";
+import { familyNames, familyNumber, get, listObjects } from "./message.ts";
 import { elementListAttrs, setAttrs } from "./set.ts";
-
-const tableAttrs = attrTable("NFTA_TABLE", { name: text(nft.NFTA_TABLE_NAME), flags: u32be(nft.NFTA_TABLE_FLAGS) });
-
-const hookAttrs = attrTable("NFTA_HOOK", {
-  number: u32be(nft.NFTA_HOOK_HOOKNUM),
-  priority: u32be(nft.NFTA_HOOK_PRIORITY),
-  device: text(nft.NFTA_HOOK_DEV),
-  devices: nestedTexts(nft.NFTA_HOOK_DEVS),
-});
-
-const chainAttrs = attrTable("NFTA_CHAIN", {
-  table: text(nft.NFTA_CHAIN_TABLE),
-  name: text(nft.NFTA_CHAIN_NAME),
-  hook: nest(nft.NFTA_CHAIN_HOOK, hookAttrs),
-  policy: u32be(nft.NFTA_CHAIN_POLICY),
-  type: text(nft.NFTA_CHAIN_TYPE),
-});
+import { chainAttrs, tableAttrs } from "./table.ts";
 
 const ruleAttrs = attrTable("NFTA_RULE", {
   table: text(nft.NFTA_RULE_TABLE),
   chain: text(nft.NFTA_RULE_CHAIN),
   handle: u64be(nft.NFTA_RULE_HANDLE),
   expressions: binary(nft.NFTA_RULE_EXPRESSIONS),
-  userdata: binary(nft.NFTA_RULE_USERDATA),
 });
-
-/** A nest of texts, each in an attribute of its own. */
-function nestedTexts(type: number) {
-  return custom<string[]>(type, {
-    nested: true,
-    write() {
-      throw new Error("only read");
-    },
-    read(payload) {
-      const texts: string[] = [];
-      eachAttribute(payload, (_type, bytes) => void texts.push(new TextDecoder().decode(bytes.subarray(0, -1))));
-      return texts;
-    },
-  });
-}
 
 const UNSPECIFIED = 0;
 
@@ -102,19 +56,15 @@ function readChains(socket: NetlinkSocket): RuleChain[] {
       ({ name, flags = 0 }, family) => (flags & nft.NFT_TABLE_F_DORMANT) !== 0 ? [`${family} ${name}`] : [],
     ),
   );
-  const rules = new Map<string, Rule[]>();
-  list(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => {
-    const key = `${family} ${found.table} ${found.chain}`, those = rules.get(key);
-    const rule = ruleOf(found);
-    if (those === undefined) rules.set(key, [rule]);
-    else those.push(rule);
-    return [];
-  });
+  const listed = list(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
+    { chain: `${family} ${found.table} ${found.chain}`, rule: ruleOf(found) },
+  ]);
+  const rules = Map.groupBy(listed, ({ chain }) => chain);
   return list(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
-    const family = FAMILIES[number];
-    if (family === undefined || dormant.has(`${number} ${found.table}`)) return [];
-    const { table, name } = found, base = baseOf(found, number);
-    return [{ family, table: table!, name: name!, base, rules: rules.get(`${number} ${table} ${name}`) ?? [] }];
+    const family = familyNames[number], { table, name } = found;
+    if (family === undefined || dormant.has(`${number} ${table}`)) return [];
+    const own = rules.get(`${number} ${table} ${name}`) ?? [];
+    return [{ family, table: table!, name: name!, base: baseOf(found, number), rules: own.map(({ rule }) => rule) }];
   });
 }
 
@@ -132,13 +82,6 @@ function list<R extends Rows, T>(
   );
 }
 
-const FAMILIES: Record<number, RulesFamily | undefined> = {
-  [nft.NFPROTO_INET]: "inet",
-  [nft.NFPROTO_IPV4]: "ip",
-  [nft.NFPROTO_IPV6]: "ip6",
-  [nft.NFPROTO_BRIDGE]: "bridge",
-  [nft.NFPROTO_NETDEV]: "netdev",
-};
 const HOOKS: readonly HookName[] = ["prerouting", "input", "forward", "output", "postrouting", "ingress"];
 const NETDEV_HOOKS: readonly HookName[] = ["ingress", "egress"];
 
@@ -149,16 +92,14 @@ function baseOf({ hook, policy, type }: ReturnType<typeof chainAttrs.decode>, fa
     priority: hook.priority! | 0,
     type: type === "nat" || type === "route" ? type : "filter",
     policy: policy === nft.NF_DROP ? "drop" : "accept",
-    devices: hook.devices ?? (hook.device === undefined ? [] : [hook.device]),
   };
 }
 
 /** Expressions are decoded when a packet comes to the rule. */
-function ruleOf({ handle, expressions, userdata }: ReturnType<typeof ruleAttrs.decode>): Rule {
+function ruleOf({ handle, expressions }: ReturnType<typeof ruleAttrs.decode>): Rule {
   let decoded: Rule["operations"] | undefined;
   return {
     handle: handle!,
-    comment: commentIn(userdata),
     get operations() {
       return decoded ??= expressions === undefined
         ? []
@@ -180,8 +121,7 @@ class SetsOnDemand {
 }
 
 function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: string): RuleSet | undefined {
-  const number = Number(Object.entries(FAMILIES).find(([, each]) => each === family)![0]);
-  const question = { what: `get set ${family} ${table} ${name}`, flags: 0, family: number };
+  const question = { what: `get set ${family} ${table} ${name}`, flags: 0, family: familyNumber(family) };
   const found = get(socket, {
     ...question,
     type: nft.NFT_MSG_GETSET,
@@ -196,7 +136,6 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
   );
   const { flags = 0, keyLength = 0, description } = found;
   return {
-    name,
     isInterval: (flags & nft.NFT_SET_INTERVAL) !== 0,
     isChanging: (flags & (nft.NFT_SET_EVAL | nft.NFT_SET_TIMEOUT)) !== 0,
     keyLength,

@@ -79,7 +79,6 @@ export const NFTA_CHAIN_TYPE = 7;
 export const NFTA_HOOK_HOOKNUM = 1;
 export const NFTA_HOOK_PRIORITY = 2;
 export const NFTA_HOOK_DEV = 3;
-export const NFTA_HOOK_DEVS = 4;
 
 // enum nft_rule_attributes, nft_rule_compat_attributes
 export const NFTA_RULE_TABLE = 1;
@@ -199,7 +198,6 @@ export const NFT_META_SDIF = 33;
 export const NFT_META_SDIFNAME = 34;
 export const NFTA_CT_DREG = 1;
 export const NFTA_CT_KEY = 2;
-export const NFTA_CT_DIRECTION = 3;
 export const NFTA_CT_SREG = 4;
 export const NFT_CT_STATE = 0;
 export const NFT_CT_STATUS = 2;

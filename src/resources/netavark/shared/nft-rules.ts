@@ -21,7 +21,6 @@ import {
   ofFamily,
   outputLink,
   packetMark,
-  portBytes,
   setConnectionMark,
   setPacketMark,
   to,
@@ -29,6 +28,7 @@ import {
   transportProtocol,
   transportProtocolInto,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import { portBytes } from "../../../net/port.ts";
 import { addBaseChain, addChain, addTable, type Hook } from "../../../ffi/netlink/nftables/table.ts";
 import {
   differs,

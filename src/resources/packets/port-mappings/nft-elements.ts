@@ -56,7 +56,7 @@ export function placesOf(spec: PortMappingsSpec, family: Family, scope: Scope): 
     seen.add(name);
     if (last === hostPort) {
       const map = inScope(at === undefined ? PORTS : PORTS_AT, scope);
-      places.push({ map, key, data: joined(address, portBytes(containerPort)), mapping });
+      places.push({ map, key, data: joined(address, paddedPort(containerPort)), mapping });
     } else {
       const map = inScope(at === undefined ? RANGES : RANGES_AT, scope);
       const keyEnd = keyOf(at, protocolNumbers[protocol], last);
@@ -92,11 +92,11 @@ function runsOf(spec: PortMappingsSpec, family: Family): { mapping: PortMapping;
 
 /** Each part of a key is padded to registers of four bytes. */
 export function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
-  const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
+  const end = joined(new Uint8Array([protocol, 0, 0, 0]), paddedPort(port));
   return address === undefined ? end : joined(address, end);
 }
 
-function portBytes(port: number): Uint8Array {
+function paddedPort(port: number): Uint8Array {
   return new Uint8Array([port >> 8, port & 0xff, 0, 0]);
 }
 

@@ -11,7 +11,7 @@ import { parseAddress } from "../../../net/address.ts";
 import { unknown, withBytes } from "../../../net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
 import type { Ruleset } from "../../../net/netfilter/ruleset.ts";
-import { type Budget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
+import { type Budget, newBudget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
 import { ownTables } from "./own-tables.ts";
 
 /** Addresses beyond every network of this host (RFC 5737, RFC 3849): packets to them take the default route. */
@@ -31,10 +31,10 @@ export function sendersStopped(
     if (input === undefined || input.master !== undefined || output === undefined) return [];
     const rules = look.rules();
     if (rules === undefined) return [];
-    const isPlain = hasOneWayOut(route, family);
+    const isPlain = hasOneWayOut(route, family), budget = look.once("budget", newBudget);
     const stops = [TCP, UDP].map((protocol) => {
       const packet = { ...packetOf(family, protocol), input };
-      return whereStopped(rules, packet, isPlain ? output : "any", look.budget);
+      return whereStopped(rules, packet, isPlain ? output : "any", budget);
     });
     // What drops one protocol alone is a choice, and not for everybody.
     if (stops.some((place) => place === undefined || isOwn(place))) return [];
