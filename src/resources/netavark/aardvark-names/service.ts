@@ -1,4 +1,4 @@
-/** Whether aardvark-dns answers a container's questions, for operators. Nothing is changed, and nothing awaited. */
+/** Whether aardvark-dns answers a container's questions, for operators. Nothing is changed. */
 import { type ListeningSocket, listListening } from "../../../ffi/netlink/diag/listening.ts";
 import { NETLINK_SOCK_DIAG, openNetlink } from "../../../ffi/netlink/socket.ts";
 import type { OtherProcess } from "../../../ffi/other-process.ts";
@@ -8,16 +8,38 @@ import { findDaemon, isHere, NAME } from "./daemon.ts";
 import type { NamesSpec } from "./spec.ts";
 
 const UDP = 17;
-const PATIENCE_MS = 1000, PAUSE_MS = 5;
+const PATIENCE_MS = 5000, RELOADS_WITHIN_MS = 1000, PAUSE_MS = 5;
 
-/** One line for each reason why not. */
+/** The process that was silent for too long: it is awaited once, not for each attachment. */
+let silentPid: number | undefined;
+
+/** One line for each reason why not. Whenever names change aardvark-dns listens anew, and for a moment not at all. */
 export function whyUnanswered(spec: NamesSpec): string[] {
+  const { reasons, silent } = lookOnce(spec);
+  if (silent === undefined || silent === silentPid) return reasons;
+  const later = lookUntilItListens(spec, RELOADS_WITHIN_MS);
+  silentPid = later.silent;
+  return later.reasons;
+}
+
+/** `silent`: the process that runs here, and does not listen. */
+interface Look {
+  reasons: string[];
+  silent?: number;
+}
+
+function lookOnce(spec: NamesSpec): Look {
   const found = findDaemon(spec, performance.now());
-  if (found === undefined) return [`${NAME} does not run`];
+  if (found === undefined) return { reasons: [`${NAME} does not run`] };
   try {
     const who = `${NAME} (process ${found.pid})`;
-    if (!isHere(found)) return [`${who} is in another network namespace`];
-    return silentGateways(spec, found).map((gateway) => `${who} does not listen at ${gateway}, port ${spec.port}`);
+    if (!isHere(found)) return { reasons: [`${who} is in another network namespace`] };
+    const silent = silentGateways(spec, found);
+    if (silent.length === 0) return { reasons: [] };
+    return {
+      reasons: silent.map((gateway) => `${who} does not listen at ${gateway}, port ${spec.port}`),
+      silent: found.pid,
+    };
   } finally {
     found.close();
   }
@@ -25,10 +47,15 @@ export function whyUnanswered(spec: NamesSpec): string[] {
 
 /** Waits for a daemon that was told of changes. It does not say when it has read them, and goes on where it cannot listen. */
 export function awaitAnswers(spec: NamesSpec): void {
-  for (const deadline = performance.now() + PATIENCE_MS; whyUnanswered(spec).length > 0; Bun.sleepSync(PAUSE_MS)) {
-    if (performance.now() < deadline) continue;
-    throw new Error(`${NAME} still does not; stop what listens there, end ${NAME}, and 'patchbay repair' starts it`);
-  }
+  if (lookUntilItListens(spec, PATIENCE_MS).reasons.length === 0) return;
+  throw new Error(`${NAME} still does not; stop what listens there, end ${NAME}, and 'patchbay repair' starts it`);
+}
+
+function lookUntilItListens(spec: NamesSpec, patienceMs: number): Look {
+  const deadline = performance.now() + patienceMs;
+  let look = lookOnce(spec);
+  for (; look.reasons.length > 0 && performance.now() < deadline; look = lookOnce(spec)) Bun.sleepSync(PAUSE_MS);
+  return look;
 }
 
 /** Empty where the kernel does not tell. */

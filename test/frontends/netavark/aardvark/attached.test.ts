@@ -110,6 +110,11 @@ test("inspect says that nobody answers for names, and repair starts aardvark-dns
   await other.stdout.getReader().read();
   await call(machine, "setup", one, inputs[0]);
   expect(await inspect()).toMatchObject({ code: 0 });
+  // Whenever it reads its files it listens anew.
+  const reloads = machine.start(["sh", "-c", `while kill -HUP ${await daemons(machine)}; do sleep 0.01; done`]);
+  for (let round = 0; round < 20; round++) expect(await inspect()).toMatchObject({ code: 0 });
+  reloads.kill();
+  await reloads.exited;
   await call(machine, "setup", two, inputs[1]);
   const silent = { code: 1, stdout: expect.stringContaining("does not listen at 10.56.0.1, port 53") };
   expect(await inspect()).toMatchObject(silent);
