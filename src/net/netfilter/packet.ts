@@ -59,7 +59,7 @@ export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFa
 }
 
 /** The other bits say how far conntrack is with the packet. */
-const UNTRANSLATED = firstByte(0, IPS_SRC_NAT | IPS_DST_NAT);
+export const UNTRANSLATED = firstByte(0, IPS_SRC_NAT | IPS_DST_NAT);
 
 function networkHeader({ family, source, destination, protocol }: Flow): KnownBytes {
   const header = unknown(family === 4 ? 20 : 40);

@@ -19,6 +19,8 @@ export interface RuleChain {
   /** Undefined for a chain that others jump to. */
   base?: BaseChain;
   rules: readonly Rule[];
+  /** In the older tables (iptables-legacy). */
+  isLegacy?: true;
 }
 
 export interface BaseChain {
@@ -26,6 +28,8 @@ export interface BaseChain {
   priority: number;
   type: "filter" | "nat" | "route";
   policy: "accept" | "drop";
+  /** The links whose packets it sees; undefined for all. */
+  devices?: readonly string[];
 }
 
 export interface Rule {

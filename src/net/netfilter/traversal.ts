@@ -34,8 +34,15 @@ export interface Traversal {
 
 export interface Passage {
   hook: HookName;
-  /** Only chains before this priority. */
+  /** Only chains from this priority on, and before the other. */
+  from?: number;
   before?: number;
+  /** Without chains that translate: the connection is known here already. */
+  withoutNat?: boolean;
+  /** Chains of bridges, which see a packet as a frame; otherwise those of IP. */
+  isBridge?: boolean;
+  /** Chains of the link by which it comes in or leaves (ingress, egress). */
+  device?: string;
   budget?: Budget;
 }
 
@@ -94,17 +101,19 @@ interface Group {
 function groupsOf(
   { chains }: Ruleset,
   packet: PacketFacts,
-  { hook, before = Infinity }: Passage,
+  { hook, from = -Infinity, before = Infinity, isBridge = false, device, withoutNat = false }: Passage,
 ): Group[] {
-  const families: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
+  const ofIp: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
+  const families: RulesFamily[] = isBridge ? ["bridge"] : device === undefined ? ofIp : ["netdev", "inet"];
   const based = chains.filter((chain): chain is RuleChain & { base: BaseChain } =>
-    chain.base?.hook === hook && families.includes(chain.family)
+    chain.base?.hook === hook && families.includes(chain.family) &&
+    (device === undefined || chain.base.devices?.includes(device) === true)
   ).reverse().sort((left, right) => left.base.priority - right.base.priority);
   const nat = based.filter(({ base }) => base.type === "nat");
   const groups: Group[] = based.filter(({ base }) => base.type !== "nat")
     .map((chain) => ({ priority: chain.base.priority, isNat: false, chains: [chain] }));
-  if (nat.length > 0) groups.push({ priority: NAT_AT[hook] ?? 0, isNat: true, chains: nat });
-  return groups.filter(({ priority }) => priority < before)
+  if (nat.length > 0 && !withoutNat) groups.push({ priority: NAT_AT[hook] ?? 0, isNat: true, chains: nat });
+  return groups.filter(({ priority }) => priority >= from && priority < before)
     .sort((left, right) => left.priority - right.priority);
 }
 

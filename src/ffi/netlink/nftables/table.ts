@@ -1,8 +1,9 @@
 /** Tables, chains and named counters: `nft add`, `nft delete` (linux/netfilter/nf_tables.h). */
 import * as nft from "../uapi/nf-tables.ts";
-import { type AnyTable, attrTable, binary, nest, text, u32be } from "../attrs.ts";
+import { fromUtf8 } from "../../libc.ts";
+import { type AnyTable, attrTable, binary, custom, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { comment } from "./comment.ts";
 import { familyName, get, type NftMessage } from "./message.ts";
 import { counterAttrs } from "./action.ts";
@@ -78,7 +79,15 @@ const hookAttrs = attrTable("NFTA_HOOK", {
   number: u32be(nft.NFTA_HOOK_HOOKNUM),
   priority: u32be(nft.NFTA_HOOK_PRIORITY),
   device: text(nft.NFTA_HOOK_DEV),
+  devices: custom<string[]>(nft.NFTA_HOOK_DEVS, { write: () => {}, read: readNames }),
 });
+
+/** Each is an NFTA_DEVICE_NAME. */
+function readNames(payload: Uint8Array): string[] {
+  const names: string[] = [];
+  eachAttribute(payload, (_type, name) => void names.push(fromUtf8(name.subarray(0, -1))));
+  return names;
+}
 
 export const chainAttrs = attrTable("NFTA_CHAIN", {
   table: text(nft.NFTA_CHAIN_TABLE),

@@ -92,6 +92,7 @@ function baseOf({ hook, policy, type }: ReturnType<typeof chainAttrs.decode>, fa
     priority: hook.priority! | 0,
     type: type === "nat" || type === "route" ? type : "filter",
     policy: policy === nft.NF_DROP ? "drop" : "accept",
+    devices: hook.devices ?? (hook.device === undefined ? undefined : [hook.device]),
   };
 }
 

@@ -28,6 +28,8 @@ export interface Link {
   name: string;
   flags: number;
   up: boolean;
+  /** Whether something is plugged in: the other end of a veth is up, too. */
+  hasCarrier: boolean;
   mac: string;
   /** The address that frames for all have. */
   broadcast?: string;
@@ -58,7 +60,7 @@ export interface Link {
   vlanFiltering: boolean;
   group?: number;
   limits?: PacketLimits;
-  port: { hairpin: boolean; isolated: boolean; learning: boolean } | undefined;
+  port: { hairpin: boolean; isolated: boolean; learning: boolean; state: number } | undefined;
 }
 
 export const altNameList = custom<readonly string[]>(ifLink.IFLA_PROP_LIST, {
@@ -116,7 +118,12 @@ function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vl
     kind,
     kindData: kind === "bridge" ? undefined : data,
     vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
-    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1, learning: port.learning !== 0 },
+    port: port && {
+      hairpin: port.hairpin === 1,
+      isolated: port.isolated === 1,
+      learning: port.learning !== 0,
+      state: port.state ?? 0,
+    },
   };
 }
 
@@ -128,6 +135,7 @@ export function decodeLink(payload: Uint8Array): Link {
     name: attributes.ifName ?? "",
     flags: header.flags,
     up: (header.flags & ifLink.IFF_UP) !== 0,
+    hasCarrier: (header.flags & ifLink.IFF_LOWER_UP) !== 0,
     mac: attributes.address === undefined ? "" : formatMac(attributes.address),
     broadcast: attributes.broadcast && formatMac(attributes.broadcast),
     mode: attributes.mode,

@@ -11,6 +11,7 @@ export const IFF_MULTICAST = 0x1000;
 export const IFF_PORTSEL = 0x2000;
 export const IFF_AUTOMEDIA = 0x4000;
 export const IFF_DYNAMIC = 0x8000;
+export const IFF_LOWER_UP = 0x10000;
 
 export const IFLA_ADDRESS = 1;
 export const IFLA_BROADCAST = 2;

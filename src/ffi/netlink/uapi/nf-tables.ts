@@ -79,6 +79,7 @@ export const NFTA_CHAIN_TYPE = 7;
 export const NFTA_HOOK_HOOKNUM = 1;
 export const NFTA_HOOK_PRIORITY = 2;
 export const NFTA_HOOK_DEV = 3;
+export const NFTA_HOOK_DEVS = 4;
 
 // enum nft_rule_attributes, nft_rule_compat_attributes
 export const NFTA_RULE_TABLE = 1;

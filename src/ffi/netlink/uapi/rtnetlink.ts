@@ -51,6 +51,8 @@ export const IFA_F_TENTATIVE = 0x40;
 
 // enum rtattr_type_t: attributes of a route
 export const RTA_DST = 1;
+export const RTA_SRC = 2;
+export const RTA_IIF = 3;
 export const RTA_OIF = 4;
 export const RTA_GATEWAY = 5;
 export const RTA_PRIORITY = 6;
@@ -62,6 +64,10 @@ export const RTA_TABLE = 15;
 export const RTAX_MTU = 2;
 export const RTAX_ADVMSS = 8;
 export const RTA_CACHEINFO = 12;
+export const RTA_MARK = 16;
+export const RTA_IP_PROTO = 27;
+export const RTA_SPORT = 28;
+export const RTA_DPORT = 29;
 export const RT_TABLE_UNSPEC = 0;
 export const RT_TABLE_DEFAULT = 253;
 export const RT_TABLE_MAIN = 254;
@@ -73,6 +79,7 @@ export const RTPROT_BOOT = 3;
 export const RTPROT_STATIC = 4;
 export const RTPROT_RA = 9;
 export const RTN_UNICAST = 1;
+export const RTN_LOCAL = 2;
 export const RTN_BLACKHOLE = 6;
 export const RTN_UNREACHABLE = 7;
 export const RTN_PROHIBIT = 8;
@@ -81,6 +88,7 @@ export const RT_SCOPE_LINK = 253;
 export const RT_SCOPE_HOST = 254;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTM_F_CLONED = 0x200;
+export const RTM_F_FIB_MATCH = 0x2000;
 export const RTNH_F_ONLINK = 4;
 
 // attributes of queueing disciplines, classes and filters

@@ -149,6 +149,7 @@ describe("reading", () => {
       name: "eth0",
       flags: 0x1043,
       up: true,
+      hasCarrier: false,
       mac: "02:00:00:00:00:01",
       mtu: 1400,
       txQueueLength: 1000,
@@ -173,7 +174,7 @@ describe("reading", () => {
         gsoIpv4MaxSize: 0x30000,
         groIpv4MaxSize: 0x40000,
       },
-      port: { hairpin: true, isolated: true, learning: true },
+      port: { hairpin: true, isolated: true, learning: true, state: 3 },
     });
   });
 
@@ -211,6 +212,7 @@ describe("reading", () => {
       hairpin: true,
       isolated: false,
       learning: true,
+      state: 0,
     });
     expect(withInfo(`08000400767266${"00"}${slaveData}`).port).toBeUndefined();
     expect(withInfo("0b0004006272696467650000").port).toBeUndefined();

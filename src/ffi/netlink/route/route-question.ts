@@ -1,0 +1,55 @@
+/** How the kernel would send or receive one packet: `ip route get … from … iif … mark … dport … fibmatch`. */
+import { formatAddress } from "../../../net/address.ts";
+import { attrTable, binary, u16be, u32, u8 } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import * as rtnetlink from "../uapi/rtnetlink.ts";
+import { familyOf } from "./address.ts";
+import { type KernelRoute, readRoute, ROUTE_HEADER_BYTES } from "./route.ts";
+
+export interface RouteQuestion {
+  destination: Uint8Array;
+  source?: Uint8Array;
+  /** The packet comes in by this link: the kernel judges it as it does a packet that it has received. */
+  inputLink?: number;
+  mark?: number;
+  protocol?: number;
+  sourcePort?: number;
+  destinationPort?: number;
+}
+
+/** `errno`: the kernel would not take the packet, or has no way for it. */
+export type RouteAnswer = KernelRoute | { errno: number };
+
+const questionAttrs = attrTable("RTA", {
+  destination: binary(rtnetlink.RTA_DST),
+  source: binary(rtnetlink.RTA_SRC),
+  inputLink: u32(rtnetlink.RTA_IIF),
+  mark: u32(rtnetlink.RTA_MARK),
+  protocol: u8(rtnetlink.RTA_IP_PROTO),
+  sourcePort: u16be(rtnetlink.RTA_SPORT),
+  destinationPort: u16be(rtnetlink.RTA_DPORT),
+});
+
+/** The route itself, with all of its next hops. */
+export function askRoute(socket: NetlinkSocket, question: RouteQuestion): RouteAnswer {
+  const { destination, source } = question;
+  let route: KernelRoute | undefined;
+  try {
+    socket.request({
+      what: `RTM_GETROUTE ${formatAddress(destination)}`,
+      type: rtnetlink.RTM_GETROUTE,
+      table: questionAttrs,
+      fixedBytes: ROUTE_HEADER_BYTES,
+      body: (writer) => {
+        const bits = destination.length * 8;
+        writer.u8(familyOf(destination)).u8(bits).u8(source === undefined ? 0 : bits).u8(0).u32(0);
+        writer.u32(rtnetlink.RTM_F_FIB_MATCH);
+        questionAttrs.encode(writer, { ...question, mark: question.mark || undefined });
+      },
+    }, ({ payload }) => void (route = readRoute(payload)));
+  } catch (error) {
+    if (isNetlinkError(error)) return { errno: error.errno };
+    throw error;
+  }
+  return route!;
+}
