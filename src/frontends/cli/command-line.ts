@@ -47,6 +47,7 @@ export const ownCommands: Record<string, () => Command> = {
     (require("./commands/conformance.ts") as typeof import("./commands/conformance.ts")).conformanceCommand,
   dhcp: () => (require("./commands/daemon.ts") as typeof import("./commands/daemon.ts")).daemonCommand("dhcp"),
   hook: () => (require("./commands/hook.ts") as typeof import("./commands/hook.ts")).hookCommand,
+  explain: () => (require("./commands/explain.ts") as typeof import("./commands/explain.ts")).explainCommand,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
   ipam: () => (require("./commands/ipam.ts") as typeof import("./commands/ipam.ts")).ipamCommand,

@@ -1,0 +1,60 @@
+/**
+ * What is known of one network namespace, as plain data. Each fact is asked when the walk comes to it, and once, so that a
+ * recorded host is judged as the real one is.
+ */
+import type { ListeningSocket } from "../ffi/netlink/diag/listening.ts";
+import type { LinkAddress } from "../ffi/netlink/route/address.ts";
+import type { VlanRange } from "../ffi/netlink/route/bridge.ts";
+import type { Link } from "../ffi/netlink/route/link.ts";
+import type { Neighbour } from "../ffi/netlink/route/neighbour.ts";
+import type { RouteAnswer, RouteQuestion } from "../ffi/netlink/route/route-question.ts";
+import type { Ruleset } from "../net/netfilter/ruleset.ts";
+
+export interface NetnsFacts {
+  /** For people: `this host`, or a container's name. */
+  readonly label: string;
+  /** Undefined for this host. */
+  readonly container?: ContainerName;
+  links(): readonly Link[];
+  addresses(): readonly LinkAddress[];
+  route(question: RouteQuestion): RouteAnswer;
+  neighbour(link: Link, address: Uint8Array): Neighbour | undefined;
+  /** The port of a bridge behind which it has seen the MAC address. */
+  portBehind(bridge: Link, mac: string): number | undefined;
+  vlansOf(port: Link): readonly VlanRange[];
+  /** Undefined when rules never stood still while they were read, or cannot be read. */
+  rules(): Ruleset | undefined;
+  sysctl(key: string): string | undefined;
+  listening(family: 4 | 6, protocol: number): readonly ListeningSocket[];
+}
+
+export interface ContainerName {
+  network: string;
+  containerId: string;
+  ifName: string;
+  netnsPath: string;
+  /** What a person types to name it. */
+  operand: string;
+  /** The kinds of resources that were made for it. */
+  kinds: readonly string[];
+}
+
+/** The namespaces of a host, and what connects them. */
+export interface World {
+  readonly host: NetnsFacts;
+  /** The end of a pair in the other namespace, or a container's link above a link of the host. */
+  acrossFrom(netns: NetnsFacts, link: Link): LinkIn | undefined;
+  /** Whether the host's link was made for a container that is known. */
+  isContainersEnd(link: Link): boolean;
+  /** The container that has the address on a link behind this one of the host. */
+  holderOf(address: Uint8Array): LinkIn | undefined;
+}
+
+export interface LinkIn {
+  netns: NetnsFacts;
+  link: Link;
+}
+
+export function linkAt(netns: NetnsFacts, index: number): Link | undefined {
+  return netns.links().find((link) => link.index === index);
+}

@@ -1,0 +1,71 @@
+/** This host's namespaces: its own, and those of attachments, which are opened when a packet comes to them. */
+import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
+import { type OpenHost, openHost } from "../engine/open-host.ts";
+import { undefinedOnError } from "../cni/error.ts";
+import type { Link } from "../ffi/netlink/route/link.ts";
+import { formatAddress, isSameBytes } from "../net/address.ts";
+import type { LinkIn, NetnsFacts, World } from "./facts.ts";
+import { Reading } from "./reading.ts";
+
+export class HostWorld implements World {
+  readonly host = new Reading("this host", (work) => work());
+  private readonly opened = new Map<string, { open: OpenHost; facts: Reading } | undefined>();
+
+  /** `nameOf`: what a person types for its container. */
+  constructor(
+    private readonly attachments: readonly KnownAttachment[],
+    private readonly nameOf: (attachment: KnownAttachment) => string,
+  ) {}
+
+  /** Undefined where its path does not lead to a namespace other than ours. */
+  netnsOf(attachment: KnownAttachment): NetnsFacts | undefined {
+    return this.opened.getOrInsertComputed(attachment.netnsPath, () => {
+      const open = undefinedOnError(() => openHost(attachment.netnsPath)), inside = open?.container?.inside;
+      if (open === undefined || inside === undefined) return undefined;
+      const { network, containerId, ifName, ledgers } = attachment;
+      const kinds = ledgers.flatMap(({ adds }) => adds.at(-1)!.entries.map(({ kind }) => kind));
+      const operand = this.nameOf(attachment), { netnsPath } = attachment;
+      const facts = new Reading(operand, inside, { network, containerId, ifName, netnsPath, operand, kinds });
+      return { open, facts };
+    })?.facts;
+  }
+
+  acrossFrom(netns: NetnsFacts, { index, link: other, kind }: Link): LinkIn | undefined {
+    if (other === undefined || netns === this.host) return undefined;
+    const link = this.host.links().find((each) => each.index === other);
+    if (link === undefined || (kind === "veth" && link.link !== index)) return undefined;
+    return { netns: this.host, link };
+  }
+
+  isContainersEnd({ name }: Link): boolean {
+    return this.attachments.some(({ ledgers }) =>
+      ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)))
+    );
+  }
+
+  holderOf(address: Uint8Array): LinkIn | undefined {
+    const text = formatAddress(address);
+    for (const attachment of this.attachments) {
+      if (!gistOf(attachment).addresses.some((each) => each.split("/")[0] === text)) continue;
+      const netns = this.netnsOf(attachment);
+      const own = netns?.addresses().find(({ bytes }) => isSameBytes(bytes, address));
+      const link = own && netns!.links().find(({ index }) => index === own.linkIndex);
+      if (link !== undefined) return { netns: netns!, link };
+    }
+    return undefined;
+  }
+
+  get reads(): number {
+    return [this.host, ...[...this.opened.values()].flatMap((each) => each?.facts ?? [])]
+      .reduce((sum, { reads }) => sum + reads, 0);
+  }
+
+  close(): void {
+    this.host.close();
+    for (const each of this.opened.values()) {
+      each?.facts.close();
+      each?.open.close();
+    }
+    this.opened.clear();
+  }
+}

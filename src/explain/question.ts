@@ -1,0 +1,134 @@
+/** Who sends to whom, as a person asks it, and where the walk begins. */
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
+import { RTN_LOCAL } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { formatAddress, isV6, parseAddress } from "../net/address.ts";
+import { linkAt, type NetnsFacts, type World } from "./facts.ts";
+import type { AskedFlow, Origin } from "./walk/walk.ts";
+import { strangerOf } from "./walk/traveller.ts";
+
+export type Party =
+  | { is: "container"; attachment: KnownAttachment; label: string }
+  | { is: "address"; bytes: Uint8Array }
+  | { is: "outside" }
+  | { is: "host" };
+
+export interface Question {
+  from: Party;
+  to: Party;
+  /** A number of IP. */
+  protocol: number;
+  port?: number;
+  family: 4 | 6;
+}
+
+const PROTOCOLS = { tcp: 6, udp: 17, icmp: 1 } as const;
+type ProtocolName = keyof typeof PROTOCOLS;
+
+/** `tcp`, `udp/53`; undefined for other text. */
+export function protocolNamed(text: string): { protocol: ProtocolName; port?: number } | undefined {
+  const [, name, port] = /^(tcp|udp|icmp)(?:\/([0-9]{1,5}))?$/.exec(text) ?? [];
+  if (name === undefined || Number(port ?? 1) > 65535 || Number(port ?? 1) === 0) return undefined;
+  if (name === "icmp" && port !== undefined) return undefined;
+  return { protocol: name as ProtocolName, port: port === undefined ? undefined : Number(port) };
+}
+
+export function protocolNumber(name: ProtocolName, family: 4 | 6): number {
+  return name === "icmp" && family === 6 ? 58 : PROTOCOLS[name];
+}
+
+export function protocolText({ protocol, port }: Pick<Question, "protocol" | "port">): string {
+  const name = protocol === 6 ? "tcp" : protocol === 17 ? "udp" : "icmp";
+  return port === undefined ? name : `${name}/${port}`;
+}
+
+/** `host:8080`, `[fd00::1]:53`, an address, or a word; undefined when it is a container's name. */
+export function partyNamed(text: string): { party: Party; port?: number } | undefined {
+  const [, name = text, port] = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/.exec(text)?.filter((each) => each) ?? [];
+  const given = port === undefined ? {} : { port: Number(port) };
+  if (name === "outside") return { party: { is: "outside" }, ...given };
+  if (name === "host") return { party: { is: "host" }, ...given };
+  const bytes = parseAddress(name);
+  return bytes && { party: { is: "address", bytes }, ...given };
+}
+
+export interface Asked {
+  origin: Origin;
+  flow: AskedFlow;
+}
+
+/** Where nothing can be walked, the reason. */
+export function asked(world: World & NetnsOf, question: Question): Asked | { reason: string } {
+  const { from, to, family } = question;
+  const origin = originOf(world, from, family);
+  if ("reason" in origin) return origin;
+  const source = from.is === "container" ? addressOf(origin.netns, from.attachment.ifName, family) : undefined;
+  const destination = destinationFor(world, to, origin, family);
+  if (destination === undefined && to.is !== "outside") {
+    return { reason: `${partyText(to)} has no address of IPv${family}` };
+  }
+  const { protocol, port } = question, ends = { destination, destinationPort: port, protocol, family };
+  return { origin, flow: { ...ends, source: source ?? (from.is === "address" ? from.bytes : undefined) } };
+}
+
+interface NetnsOf {
+  netnsOf(attachment: KnownAttachment): NetnsFacts | undefined;
+}
+
+/** What comes from outside comes in by the link that leads there. */
+function originOf(world: World & NetnsOf, from: Party, family: 4 | 6): Origin | { reason: string } {
+  if (from.is === "host") return { netns: world.host };
+  if (from.is === "container") {
+    const netns = world.netnsOf(from.attachment);
+    return netns === undefined
+      ? { reason: `the network namespace of ${from.label} is gone, or not seen here` }
+      : { netns };
+  }
+  const sender = from.is === "address" ? from.bytes : strangerOf(family);
+  const holder = world.holderOf(sender);
+  if (holder !== undefined) return { netns: holder.netns };
+  const route = world.host.route({ destination: sender });
+  if (!("errno" in route) && route.type === RTN_LOCAL) return { netns: world.host };
+  const input = "errno" in route ? undefined : linkAt(world.host, route.hops?.[0]?.oif ?? route.oif);
+  return input === undefined
+    ? { reason: `this host has no route to ${partyText(from)}, so nothing comes from there` }
+    : { netns: world.host, input };
+}
+
+function destinationFor(world: World & NetnsOf, to: Party, origin: Origin, family: 4 | 6): Uint8Array | undefined {
+  if (to.is === "address") return to.bytes;
+  if (to.is === "outside") return undefined;
+  if (to.is === "container") {
+    const netns = world.netnsOf(to.attachment);
+    return netns && addressOf(netns, to.attachment.ifName, family);
+  }
+  return hostsAddress(world, origin, family);
+}
+
+/** The host's address that the sender is nearest to: its gateway, where that is the host's. */
+function hostsAddress({ host }: World, { netns, input }: Origin, family: 4 | 6): Uint8Array | undefined {
+  const own = (link?: number) =>
+    host.addresses().find(({ linkIndex, bytes, scope }) =>
+      bytes.length === strangerOf(family).length && scope === 0 && (link === undefined || linkIndex === link)
+    )?.bytes;
+  if (netns === host) return own(input?.index) ?? own();
+  const out = netns.route({ destination: strangerOf(family) }), gateway = "errno" in out ? undefined : out.gateway;
+  const isHosts = gateway && host.addresses().some(({ bytes }) => formatAddress(bytes) === formatAddress(gateway));
+  return isHosts ? gateway : own();
+}
+
+function addressOf(netns: NetnsFacts, ifName: string, family: 4 | 6): Uint8Array | undefined {
+  const link = netns.links().find(({ name }) => name === ifName)?.index, length = strangerOf(family).length;
+  return netns.addresses().find(({ linkIndex, bytes, scope }) =>
+    linkIndex === link && bytes.length === length && scope === 0
+  )?.bytes;
+}
+
+export function partyText(party: Party): string {
+  return party.is === "container" ? party.label : party.is === "address" ? formatAddress(party.bytes) : party.is;
+}
+
+/** The end that is an address says it; undefined where none is. */
+export function familyFor(from: Party, to: Party): 4 | 6 | undefined {
+  const address = [from, to].find((each) => each.is === "address");
+  return address && (isV6(formatAddress(address.bytes)) ? 6 : 4);
+}

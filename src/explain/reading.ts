@@ -1,0 +1,103 @@
+/** Facts of a namespace, read of the kernel. Nothing is changed: every message is a question. */
+import { type ListeningSocket, listListening } from "../ffi/netlink/diag/listening.ts";
+import { readRuleset } from "../ffi/netlink/nftables/whole-ruleset.ts";
+import { listAddresses } from "../ffi/netlink/route/address.ts";
+import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
+import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
+import { findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
+import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
+import {
+  NETLINK_NETFILTER,
+  NETLINK_ROUTE,
+  NETLINK_SOCK_DIAG,
+  type NetlinkSocket,
+  openNetlink,
+} from "../ffi/netlink/socket.ts";
+import { readSysctl } from "../ffi/sysctl.ts";
+import { formatAddress } from "../net/address.ts";
+import type { ContainerName, NetnsFacts } from "./facts.ts";
+
+/** Runs work with the thread in the namespace. */
+export type Inside = <T>(work: () => T) => T;
+
+export class Reading implements NetnsFacts {
+  private readonly answers = new Map<string, unknown>();
+  private readonly sockets = new Map<number, NetlinkSocket>();
+  /** How many questions were sent; a set of rules is one more each. */
+  reads = 0;
+
+  constructor(
+    readonly label: string,
+    private readonly inside: Inside,
+    readonly container?: ContainerName,
+  ) {}
+
+  links() {
+    return this.once("links", () => listLinks(this.routing));
+  }
+
+  addresses() {
+    return this.once("addresses", () => listAddresses(this.routing, 0));
+  }
+
+  route(question: RouteQuestion) {
+    const { destination, source, inputLink, mark, protocol, sourcePort, destinationPort } = question;
+    const ends = [destination, source].map((each) => each && formatAddress(each));
+    const key = ["route", ...ends, inputLink, mark, protocol, sourcePort, destinationPort].join(" ");
+    return this.once(key, () => askRoute(this.routing, question));
+  }
+
+  neighbour(link: Link, address: Uint8Array) {
+    return this.once(
+      `neighbour ${link.index} ${formatAddress(address)}`,
+      () => findNeighbour(this.routing, link, address),
+    );
+  }
+
+  portBehind(bridge: Link, mac: string) {
+    return this.once(`port ${bridge.index} ${mac}`, () => portBehind(this.routing, bridge, mac));
+  }
+
+  vlansOf(port: Link) {
+    return this.once(`vlans ${port.index}`, () => listPortVlans(this.routing, port));
+  }
+
+  rules() {
+    return this.once("rules", () =>
+      readRuleset((question) => {
+        this.reads++;
+        return question(this.socket(NETLINK_NETFILTER));
+      }));
+  }
+
+  sysctl(key: string) {
+    return this.once(`sysctl ${key}`, () => this.inside(() => readSysctl(key)));
+  }
+
+  listening(family: 4 | 6, protocol: number): readonly ListeningSocket[] {
+    return this.once(
+      `listening ${family} ${protocol}`,
+      () => listListening(this.socket(NETLINK_SOCK_DIAG), family, protocol),
+    );
+  }
+
+  close(): void {
+    for (const socket of this.sockets.values()) socket.close();
+    this.sockets.clear();
+  }
+
+  private get routing(): NetlinkSocket {
+    return this.socket(NETLINK_ROUTE);
+  }
+
+  private socket(protocol: number): NetlinkSocket {
+    return this.sockets.getOrInsertComputed(protocol, () => this.inside(() => openNetlink(protocol)));
+  }
+
+  private once<Answer>(key: string, work: () => Answer): Answer {
+    return this.answers.getOrInsertComputed(key, () => {
+      this.reads++;
+      return work();
+    }) as Answer;
+  }
+}

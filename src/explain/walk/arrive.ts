@@ -1,0 +1,62 @@
+/** A packet that is for the namespace itself: whether a program takes it. */
+import type { ListeningSocket } from "../../ffi/netlink/diag/listening.ts";
+import { formatAddress, isSameBytes } from "../../net/address.ts";
+import { destinationOf, endsOf, isSameEnds, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
+
+const TCP = 6, UDP = 17;
+
+export function arrive(traveller: Traveller): Move[] {
+  return traveller.direction === "answer" ? home(traveller) : atPort(traveller);
+}
+
+/** The sender takes an answer only from whom it has asked. */
+function home(traveller: Traveller): Move[] {
+  const { netns, packet, tracked } = traveller, asked = tracked[0]!;
+  if (netns !== asked.netns) {
+    const text = `the answer ends in ${netns.label}: ${formatAddress(destinationOf(traveller))} is an address of it`;
+    return stopped(traveller, { code: "answer-elsewhere", what: "answer", text });
+  }
+  if (!isSameEnds(asked.before, endsOf(packet), "reversed")) {
+    const text = `the answer comes to ${netns.label} from ${
+      formatAddress(endsOf(packet).source.value)
+    }, which it has not asked`;
+    return stopped(traveller, { code: "answer-untranslated", what: "answer", text });
+  }
+  const text = `the answer arrives in ${netns.label}`;
+  return [{ to: "end", traveller: noted(traveller, "answer", text), end: { verdict: "arrives", netns, text } }];
+}
+
+function atPort(traveller: Traveller): Move[] {
+  const { netns, packet: { family, protocol } } = traveller, destination = destinationOf(traveller);
+  const port = portIn(endsOf(traveller.packet).destinationPort),
+    where = `${netns.label}, ${formatAddress(destination)}`;
+  const arrived = (text: string): Move[] => {
+    return [{ to: "end", traveller: noted(traveller, "arrives", text), end: { verdict: "arrives", netns, text } }];
+  };
+  if ((protocol !== TCP && protocol !== UDP) || port === undefined) return arrived(`in ${where}`);
+  const name = `${protocol === TCP ? "tcp" : "udp"}/${port}`;
+  const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
+    .filter((socket) => socket.port === port);
+  if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
+    return arrived(`in ${where}, where a program listens at ${name}`);
+  }
+  const others = sockets.map(({ address }) => formatAddress(address));
+  const onLoopback = sockets.length > 0 && others.every((each) => each.startsWith("127.") || each === "::1");
+  if (onLoopback) {
+    const text = `in ${netns.label} ${name} is listened at on ${others.join(" and ")} only`;
+    const advice = "have the program listen at 0.0.0.0 or ::";
+    return stopped(traveller, { code: "listens-on-loopback", what: name, text, mend: [{ advice }] });
+  }
+  const elsewhere = others.length === 0 ? "" : `, only on ${others.join(" and ")}`;
+  const text = `nothing listens at ${name} of ${where}${elsewhere}`;
+  return stopped(traveller, { code: "nobody-listens", what: name, text });
+}
+
+/** Sockets of IPv6 for every address take packets of IPv4, too. */
+function dualOf(sockets: readonly ListeningSocket[]): ListeningSocket[] {
+  return sockets.filter(({ address, isV6Only }) => isAny(address) && !isV6Only);
+}
+
+function isAny(address: Uint8Array): boolean {
+  return address.every((byte) => byte === 0);
+}

@@ -1,0 +1,186 @@
+/** A frame at a bridge: from one of its ports, or from the host. */
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { formatAddress } from "../../net/address.ts";
+import { linkAt, type LinkIn, type World } from "../facts.ts";
+import { type HookPassage, throughHook } from "./hooks.ts";
+import { tracked, tracking } from "./ip.ts";
+import { isAddressOf, nobodyAnswers, notUp, otherMac } from "./neighbours.ts";
+import { repairOf } from "./routing.ts";
+import {
+  destinationOf,
+  endsOf,
+  entering,
+  isSameEnds,
+  type Move,
+  noted,
+  stopped,
+  type Traveller,
+} from "./traveller.ts";
+
+const FORWARDING = 3;
+
+/** What a port has received. */
+export function fromPort(world: World, traveller: Traveller, port: Link, bridge: Link): Move[] {
+  const { nextHop = destinationOf(traveller) } = traveller;
+  const stop = notUp(traveller, bridge) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
+  if (stop !== undefined) return stop;
+  const before: HookPassage = { hook: "prerouting", isBridge: true, input: port };
+  return throughHook(traveller, before, (next) => {
+    if (isAddressOf(world.host, nextHop)) {
+      const at = noted(
+        next,
+        bridge.name,
+        `${bridge.name} has ${formatAddress(nextHop)}, and takes it from ${port.name}`,
+      );
+      const passage: HookPassage = { hook: "input", isBridge: true, input: port, output: bridge };
+      return throughHook(at, passage, (last) => [{ to: "ip", traveller: last, link: bridge }]);
+    }
+    const holder = behind(world, nextHop, bridge);
+    if (holder === undefined) return toStranger(next, port, bridge, nextHop);
+    return across(next, port, bridge, holder);
+  });
+}
+
+/** What the host sends by its bridge. */
+export function fromHost(world: World, traveller: Traveller, bridge: Link, nextHop: Uint8Array): Move[] {
+  const passage: HookPassage = { hook: "output", isBridge: true, output: bridge };
+  return throughHook(traveller, passage, (next) => {
+    const holder = behind(world, nextHop, bridge);
+    if (holder === undefined) return toStranger(next, undefined, bridge, nextHop);
+    if (next.cameIn === bridge.index) return back(world, next, bridge, holder, nextHop);
+    const wrong = otherMac(next, bridge, nextHop, [holder.own.link.mac], holder.own.netns.label);
+    return wrong ?? byPort(next, bridge, holder);
+  });
+}
+
+interface Holder {
+  own: LinkIn;
+  port: Link;
+}
+
+/** Undefined when no container that is seen has the address behind this bridge. */
+function behind(world: World, address: Uint8Array, bridge: Link): Holder | undefined {
+  const own = world.holderOf(address), port = own && world.acrossFrom(own.netns, own.link)?.link;
+  if (own === undefined || port === undefined) return undefined;
+  return port.master === bridge.index ? { own, port } : undefined;
+}
+
+/** A packet goes out by the bridge that it came in by, perhaps to the very container that sent it. */
+function back(world: World, traveller: Traveller, bridge: Link, holder: Holder, nextHop: Uint8Array): Move[] {
+  const first = traveller.tracked[0], sender = first === undefined ? undefined : first.netns;
+  if (sender === holder.own.netns && holder.port.port?.hairpin !== true && sender !== world.host) {
+    const text = `${
+      formatAddress(nextHop)
+    } is ${holder.own.netns.label}'s own, and ${holder.port.name} has no hairpin mode`;
+    return stopped(traveller, {
+      code: "hairpin-off",
+      what: holder.port.name,
+      text,
+      mend: [{ run: `ip link set ${holder.port.name} type bridge_slave hairpin on` }, {
+        advice: 'in the network\'s bridge: "hairpinMode": true',
+      }],
+    });
+  }
+  return byPort(traveller, bridge, holder);
+}
+
+function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move[] {
+  const stop = notUp(traveller, port) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
+  if (stop !== undefined) return stop;
+  return throughHook(traveller, { hook: "postrouting", isBridge: true, output: port }, (next) => {
+    const at = noted(next, port.name, `port of ${bridge.name}, forwarding; behind it ${own.netns.label}`);
+    return [{ to: "receive", traveller: entering(at, own.netns), link: own.link }];
+  });
+}
+
+/** Between two ports, where the host's own rules may judge, too (bridge-nf-call-iptables). */
+function across(traveller: Traveller, port: Link, bridge: Link, holder: Holder): Move[] {
+  if (port.port?.isolated && holder.port.port?.isolated) {
+    const text = `${port.name} and ${holder.port.name} are isolated ports of ${bridge.name}`;
+    const advice = 'the network keeps its containers apart: "portIsolation"';
+    return stopped(traveller, { code: "port-isolated", what: bridge.name, text, mend: [{ advice }] });
+  }
+  if (!haveCommonVlan(traveller, [port, holder.port], bridge)) {
+    const text = `${port.name} and ${holder.port.name} are in different VLANs of ${bridge.name}`;
+    return stopped(traveller, { code: "vlan-mismatch", what: bridge.name, text });
+  }
+  const passage: HookPassage = { hook: "forward", isBridge: true, input: port, output: holder.port };
+  return throughHook(
+    traveller,
+    passage,
+    (next) => judgedByHost(next, bridge, (last) => byPort(last, bridge, holder)),
+  );
+}
+
+function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Traveller) => Move[]): Move[] {
+  const { netns, packet } = traveller;
+  if (netns.sysctl(`net/bridge/bridge-nf-call-ip${packet.family === 4 ? "" : "6"}tables`) !== "1") {
+    return onward(traveller);
+  }
+  const begun = noted(
+    tracking(traveller),
+    bridge.name,
+    "rules of the host judge frames of bridges, too (br_netfilter)",
+  );
+  return throughHook(begun, { hook: "prerouting", input: bridge }, (next) => {
+    if (!isSameEnds(endsOf(next.packet), endsOf(begun.packet))) {
+      const text = "its destination is translated while it passes the bridge";
+      return stopped(next, { code: "undecided", what: bridge.name, text }, "unknown");
+    }
+    return throughHook(
+      next,
+      { hook: "forward", input: bridge, output: bridge },
+      (passed) => throughHook(passed, { hook: "postrouting", output: bridge }, (last) => onward(tracked(last))),
+    );
+  });
+}
+
+/** Nobody here has the address: another machine behind a port may. */
+function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, nextHop: Uint8Array): Move[] {
+  const { netns } = traveller, address = formatAddress(nextHop);
+  const others = netns.links().filter((each) =>
+    each.master === bridge.index && each.kind !== "veth" && each.index !== from?.index && each.up
+  );
+  const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
+  const port = linkAt(netns, known || -1) ?? (others.length === 1 ? others[0] : undefined);
+  if (port !== undefined && port.kind !== "veth") {
+    const text = `leaves this host by ${port.name}, a port of ${bridge.name}`;
+    const link = from === undefined ? bridge : port;
+    return [{
+      to: "end",
+      traveller: noted(traveller, port.name, text),
+      end: { verdict: "leaves", netns, text, link },
+    }];
+  }
+  const sender = traveller.tracked[0]?.netns,
+    isGateway = from !== undefined && nextHop !== destinationOf(traveller) &&
+      address !== formatAddress(destinationOf(traveller));
+  if (isGateway && others.length === 0 && port === undefined && sender !== undefined) {
+    const text = `nobody behind ${bridge.name} has the gateway's address ${address}`;
+    return stopped(traveller, { code: "gateway-missing", what: bridge.name, text, mend: repairOf(sender) });
+  }
+  return nobodyAnswers(traveller, bridge, nextHop);
+}
+
+/** Undefined when frames pass. The state of a port that is down is told by the link. */
+function blocked(traveller: Traveller, { name, port }: Link): Move[] | undefined {
+  if (port === undefined || port.state === FORWARDING) return undefined;
+  const states = ["disabled", "listening", "learning", "forwarding", "blocking"];
+  const text = `${name} is ${states[port.state] ?? `in state ${port.state}`}, as ports of bridges go`;
+  const mend = [{ run: `ip link set ${name} type bridge_slave state ${FORWARDING}` }];
+  return stopped(traveller, { code: "port-blocked", what: name, text, mend });
+}
+
+/** A port takes frames without a tag into its PVID's VLAN. */
+function withoutVlan(traveller: Traveller, port: Link, bridge: Link): Move[] | undefined {
+  if (!bridge.vlanFiltering || traveller.netns.vlansOf(port).some(({ pvid }) => pvid)) return undefined;
+  const text = `${port.name} has no VLAN for frames without a tag, and ${bridge.name} filters VLANs`;
+  return stopped(traveller, { code: "vlan-mismatch", what: port.name, text });
+}
+
+function haveCommonVlan({ netns }: Traveller, ports: readonly Link[], bridge: Link): boolean {
+  if (!bridge.vlanFiltering) return true;
+  const [first, second] = ports.map((port) => netns.vlansOf(port));
+  const own = first!.find(({ pvid }) => pvid)?.first;
+  return second!.some(({ first }) => first === own);
+}

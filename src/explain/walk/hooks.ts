@@ -1,0 +1,138 @@
+/** A packet at a hook of netfilter: the ways on, and where rules end it. */
+import { textOf, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
+import type { PacketFacts } from "../../net/netfilter/packet.ts";
+import { placeText } from "../../net/netfilter/text.ts";
+import {
+  type Doubt,
+  type Passage,
+  type Place,
+  type Traversal,
+  traverse,
+  type WayOut,
+} from "../../net/netfilter/traversal.ts";
+import { formatAddress } from "../../net/address.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import type { Code } from "../codes.ts";
+import { remediesFor } from "../remedy.ts";
+import { endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
+
+export interface HookPassage extends Passage {
+  input?: Link;
+  output?: Link;
+}
+
+const CODES: Partial<Record<Passage["hook"], Code>> = {
+  prerouting: "prerouting-drop",
+  input: "input-drop",
+  forward: "forward-drop",
+  output: "output-drop",
+  postrouting: "postrouting-drop",
+};
+
+export function throughHook(
+  traveller: Traveller,
+  passage: HookPassage,
+  onward: (traveller: Traveller) => Move[],
+): Move[] {
+  const { netns } = traveller, rules = netns.rules(), what = nameOf(passage);
+  if (rules === undefined) {
+    const text = "its rules cannot be read, or do not stand still";
+    return stopped(traveller, { code: "rules-unread", what, text }, "unknown");
+  }
+  const packet = { ...traveller.packet, input: passage.input, output: passage.output };
+  const traversal = traverse(rules, packet, passage), { endings, doubts } = traversal;
+  const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
+  const ended = endings.filter(({ fate }) => fate !== "passes");
+  if (passing.length === 0 && ended.every(isStop)) return stopBy(traveller, passage, ended[0]!);
+  const isMixed = passing.length + Math.min(1, ended.length) > 1, byChance = isMixed && doubts.every(isChance);
+  const branch: Traveller = {
+    ...traveller,
+    ...isMixed && (byChance ? { isChosen: true } : { isOpen: true }),
+  };
+  const ways = passing.flatMap((way) => onward(passed(branch, what, way)));
+  if (ended.length === 0) return ways;
+  if (byChance && ended.every(isStop)) return [...ways, ...stopBy(branch, passage, ended[0]!)];
+  return [...ways, ...doubtful(branch, what, traversal)];
+}
+
+function passed(traveller: Traveller, what: string, { packet, by }: WayOut): Traveller {
+  const { input: _, output: __, ...rest } = packet, changed = changeText(traveller.packet, packet);
+  const next = { ...traveller, packet: rest };
+  if (changed !== undefined) return noted(next, what, changed, { place: by });
+  return by?.rule === undefined ? next : noted(next, what, `accepted: ${placeText(by)}`, { place: by });
+}
+
+/** Undefined where nothing is translated. */
+function changeText(before: PacketFacts, after: PacketFacts): string | undefined {
+  const [old, now] = [endsOf(before), endsOf(after)];
+  const texts = (["source", "destination"] as const).flatMap((end) => {
+    const port = `${end}Port` as const;
+    if (textOf(old[end]) === textOf(now[end]) && textOf(old[port]) === textOf(now[port])) return [];
+    const address = knownOr(now[end], undefined), number = portIn(now[port]);
+    const to = address === undefined ? "an address of the host" : formatAddress(address);
+    return [`${end} becomes ${to}${number === undefined ? "" : `, port ${number}`}`];
+  });
+  return texts.length === 0 ? undefined : texts.join("; ");
+}
+
+function stopBy(traveller: Traveller, passage: HookPassage, { fate, by, packet }: WayOut): Move[] {
+  const what = nameOf(passage), code = codeOf(passage);
+  const text = `${by === undefined ? "a rule" : placeText(by)} ${fate === "is rejected" ? "rejects" : "drops"} it`;
+  const mend = by && remediesFor(by, passage.hook, packet, traveller);
+  return stopped(traveller, { code, what, text, place: by, mend });
+}
+
+function doubtful(traveller: Traveller, what: string, { doubts, endings }: Traversal): Move[] {
+  const doubt = doubts.find((each) => !isChance(each)),
+    place: Place | undefined = doubt ??
+      endings.find(({ fate }) => fate !== "passes")?.by;
+  const where = place === undefined ? "a rule" : placeText(place);
+  const text = doubt === undefined
+    ? `${where} decides it elsewhere`
+    : `cannot tell what ${where} does: ${doubt.about}`;
+  return stopped(traveller, { code: "undecided", what, text, place }, "unknown");
+}
+
+function isStop({ fate }: WayOut): boolean {
+  return fate === "is dropped" || fate === "is rejected";
+}
+
+/** The kernel throws a die for each new connection, so each way is taken by some. */
+function isChance({ about }: Doubt): boolean {
+  return about === "numgen" || about === "match statistic";
+}
+
+function nameOf({ hook, isBridge, device }: HookPassage): string {
+  return isBridge ? `bridge ${hook}` : device === undefined ? hook : `${hook} of ${device}`;
+}
+
+function codeOf({ hook, isBridge, device }: HookPassage): Code {
+  return isBridge ? "bridge-drop" : device !== undefined ? "device-drop" : CODES[hook] ?? "device-drop";
+}
+
+/** Ways that differ in marks alone are one, of which the mark is not known. */
+function distinctWays(endings: readonly WayOut[]): WayOut[] {
+  const ways = new Map<string, WayOut>();
+  for (const ending of endings) {
+    const ends = endsOf(ending.packet);
+    const key = [ends.source, ends.destination, ends.sourcePort, ends.destinationPort].map(textOf).join();
+    const known = ways.get(key);
+    ways.set(
+      key,
+      known === undefined ? ending : { ...known, packet: withoutDifference(known.packet, ending.packet) },
+    );
+  }
+  return [...ways.values()];
+}
+
+function withoutDifference(one: PacketFacts, other: PacketFacts): PacketFacts {
+  const mark = textOf(one.mark) === textOf(other.mark) ? one.mark : unknown(4);
+  return { ...one, mark, state: one.state === other.state ? one.state : undefined };
+}
+
+/** The kernel counts a hop, and makes the checksum anew. */
+export function hopped(packet: PacketFacts): PacketFacts {
+  const TTL_AT = 8, CHECKSUM_AT = 10, HOP_LIMIT_AT = 7, { family, network } = packet;
+  if (family === 6) return { ...packet, network: withBytes(network, HOP_LIMIT_AT, unknown(1)) };
+  return { ...packet, network: withBytes(withBytes(network, TTL_AT, unknown(1)), CHECKSUM_AT, unknown(2)) };
+}

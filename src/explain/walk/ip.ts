@@ -1,0 +1,137 @@
+/** A packet that a link has received, at the host's or the container's own IP: for it, or to be forwarded. */
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { known } from "../../net/netfilter/known-bytes.ts";
+import type { NetnsFacts } from "../facts.ts";
+import { hopped, throughHook } from "./hooks.ts";
+import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
+import {
+  destinationOf,
+  endsOf,
+  isSameEnds,
+  knownOr,
+  type Move,
+  noted,
+  sourceOf,
+  stopped,
+  type Tracked,
+  type Traveller,
+  withEnd,
+} from "./traveller.ts";
+
+/** Where destinations are translated. */
+const NAT = -100;
+
+export function takeIn(traveller: Traveller, input: Link): Move[] {
+  const at = tracking(traveller);
+  if (at.direction === "going") {
+    return throughHook(at, { hook: "prerouting", input }, (next) => routed(next, input));
+  }
+  return throughHook(
+    at,
+    { hook: "prerouting", input, before: NAT },
+    (next) =>
+      throughHook(
+        restored(next, "destination"),
+        { hook: "prerouting", input, from: NAT },
+        (last) => routed(last, input),
+      ),
+  );
+}
+
+/** The connection begins here, as far as this namespace knows. */
+export function tracking(traveller: Traveller): Traveller {
+  const { direction, netns, tracked, packet } = traveller;
+  if (direction === "answer" || tracked.some((each) => each.netns === netns)) return traveller;
+  const ends = endsOf(packet);
+  return { ...traveller, tracked: [...tracked, { netns, before: ends, after: ends }] };
+}
+
+/** The connection as it leaves this namespace. */
+export function tracked(traveller: Traveller): Traveller {
+  const { direction, netns, packet } = traveller;
+  if (direction === "answer") return traveller;
+  const after = endsOf(packet);
+  return {
+    ...traveller,
+    tracked: traveller.tracked.map((each) => each.netns === netns ? { ...each, after } : each),
+  };
+}
+
+/** An answer's address becomes again what it was before this namespace translated it. */
+export function restored(traveller: Traveller, end: "source" | "destination"): Traveller {
+  const { packet } = traveller, connection = trackedHere(traveller);
+  if (connection === undefined) return traveller;
+  const { before } = connection;
+  const [address, port] = end === "destination"
+    ? [before.source, before.sourcePort]
+    : [before.destination, before.destinationPort];
+  return { ...traveller, packet: withEnd(packet, end, address, port) };
+}
+
+/** Undefined also when the answer is none of the connection that went out here: nothing is translated then. */
+export function trackedHere({ netns, tracked, packet }: Traveller): Tracked | undefined {
+  const ends = endsOf(packet);
+  return tracked.find((each) =>
+    each.netns === netns && (isSameEnds(each.after, ends, "reversed") ||
+      isSameEnds({ ...each.after, source: each.before.source, sourcePort: each.before.sourcePort }, ends, "reversed"))
+  );
+}
+
+function routed(traveller: Traveller, input: Link): Move[] {
+  const { netns } = traveller, destination = destinationOf(traveller);
+  const route = netns.route(questionFor(traveller, input, sourceOf(traveller)));
+  if ("errno" in route) return routeRefused(traveller, route.errno, input);
+  if (isForItself(route)) {
+    const at = noted(traveller, "route", `for ${netns.label} itself`);
+    return throughHook(
+      at,
+      { hook: "input", input },
+      (next) => [{ to: "arrive", traveller: tracked(next), link: input }],
+    );
+  }
+  const ways = waysOf(netns, route, destination);
+  if (!isUnicast(route) || ways.length === 0) {
+    const text = "no packet for one receiver: broadcast, multicast or anycast";
+    return stopped(traveller, { code: "undecided", what: "route", text }, "unknown");
+  }
+  const off = traveller.packet.family === 6 ? forwardingOff(traveller, input) : undefined;
+  if (off !== undefined) return off;
+  return ways.flatMap((way) => forwarded(chosen(traveller, ways), input, way));
+}
+
+function chosen(traveller: Traveller, ways: readonly NextWay[]): Traveller {
+  return ways.length === 1 ? traveller : { ...traveller, isChosen: true };
+}
+
+function forwarded(traveller: Traveller, input: Link, { link: output, nextHop, text }: NextWay): Move[] {
+  const at = noted({ ...traveller, packet: hopped(traveller.packet), nextHop }, "route", text);
+  return throughHook(at, { hook: "forward", input, output }, (next) => leaving(next, output, input));
+}
+
+/** Behind the routes: the last hook, and then the link. `input` is undefined for what is sent here. */
+export function leaving(traveller: Traveller, output: Link, input?: Link): Move[] {
+  const before = traveller.direction === "answer" ? restored(traveller, "source") : traveller;
+  const onward = (next: Traveller): Move[] => {
+    const at = tracked(withOwnSource(next, output));
+    return [{ to: "transmit", traveller: input === undefined ? at : { ...at, cameIn: input.index }, link: output }];
+  };
+  return throughHook(before, { hook: "postrouting", output }, onward);
+}
+
+/** Masquerading takes an address of the link. Which one, the kernel says when it is asked for the way. */
+function withOwnSource(traveller: Traveller, output: Link): Traveller {
+  const { netns, packet } = traveller, ends = endsOf(packet);
+  if (knownOr(ends.source, undefined) !== undefined || !traveller.isSenderKnown) return traveller;
+  const own = addressOf(netns, output, traveller);
+  return own === undefined
+    ? traveller
+    : { ...traveller, packet: withEnd(packet, "source", known(own), ends.sourcePort) };
+}
+
+function addressOf(netns: NetnsFacts, output: Link, traveller: Traveller): Uint8Array | undefined {
+  const route = netns.route({ destination: destinationOf(traveller) });
+  if (!("errno" in route) && route.preferredSource !== undefined) return route.preferredSource;
+  return netns.addresses().find(({ linkIndex, bytes, scope }) =>
+    linkIndex === output.index && scope === 0 && bytes.length === destinationOf(traveller).length
+  )?.bytes;
+}

@@ -1,0 +1,36 @@
+/** What a link has received: for its bridge, for another switch, or for the IP of its namespace. */
+import { linkAt, type World } from "../facts.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { fromPort } from "./bridge.ts";
+import { throughHook } from "./hooks.ts";
+import { notUp } from "./neighbours.ts";
+import { repairOf } from "./routing.ts";
+import { destinationOf, type Move, stopped, type Traveller } from "./traveller.ts";
+import { formatAddress, isSameBytes } from "../../net/address.ts";
+
+export function receive(world: World, traveller: Traveller, link: Link): Move[] {
+  const down = notUp(traveller, link);
+  if (down !== undefined) return down;
+  return throughHook(traveller, { hook: "ingress", device: link.name, input: link }, (next) => {
+    const master = link.master === undefined ? undefined : linkAt(next.netns, link.master);
+    if (master?.kind === "bridge") return fromPort(world, next, link, master);
+    if (master?.kind === "openvswitch") {
+      const text = `${link.name} is a port of Open vSwitch, whose flows decide`;
+      const mend = [{ advice: `ask it: ovs-appctl ofproto/trace BRIDGE in_port=${link.name}` }];
+      return stopped(next, { code: "other-switch", what: link.name, text, mend }, "unknown");
+    }
+    return offTheBridge(world, next, link) ?? [{ to: "ip", traveller: next, link }];
+  });
+}
+
+/** A pair's end whose gateway's address is on another link: the frame's receiver is not here. */
+function offTheBridge(world: World, traveller: Traveller, link: Link): Move[] | undefined {
+  const { netns, nextHop = destinationOf(traveller), tracked } = traveller, sender = tracked[0]?.netns;
+  if (netns !== world.host || link.kind !== "veth" || !sender?.container?.kinds.includes("bridge-port")) {
+    return undefined;
+  }
+  const holder = netns.addresses().find(({ bytes }) => isSameBytes(bytes, nextHop));
+  if (holder?.linkIndex === link.index) return undefined;
+  const text = `${link.name} is no port of a bridge any more, and ${formatAddress(nextHop)} is behind one`;
+  return stopped(traveller, { code: "not-a-port", what: link.name, text, mend: repairOf(sender) });
+}

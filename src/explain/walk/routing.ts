@@ -1,0 +1,162 @@
+/** What the kernel's routes say of a packet, and why they refuse it. */
+import { EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, EXDEV } from "../../ffi/errno.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import type { Hop, KernelRoute } from "../../ffi/netlink/route/route.ts";
+import type { RouteQuestion } from "../../ffi/netlink/route/route-question.ts";
+import { RTN_LOCAL, RTN_UNICAST } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { sysctlName } from "../../ffi/sysctl.ts";
+import { formatAddress, formatPrefix } from "../../net/address.ts";
+import { isKnown } from "../../net/netfilter/known-bytes.ts";
+import { linkAt, type NetnsFacts } from "../facts.ts";
+import {
+  destinationOf,
+  endsOf,
+  type Move,
+  portIn,
+  type Remedy,
+  sourceOf,
+  stopped,
+  type Traveller,
+} from "./traveller.ts";
+
+/** A way on: the link, and who is next. */
+export interface NextWay {
+  link: Link;
+  nextHop: Uint8Array;
+  text: string;
+}
+
+/** `input`: the link by which the packet came in. Its own source address a sender has only where it has chosen it. */
+export function questionFor(traveller: Traveller, input?: Link, source?: Uint8Array): RouteQuestion {
+  const { packet } = traveller, ends = endsOf(packet), { mark, protocol } = packet;
+  const hasPorts = protocol === 6 || protocol === 17;
+  return {
+    destination: destinationOf(traveller),
+    source,
+    inputLink: input?.index,
+    mark: isKnown(mark) ? new DataView(mark.value.buffer, mark.value.byteOffset).getUint32(0, true) : undefined,
+    protocol: hasPorts ? protocol : undefined,
+    sourcePort: hasPorts ? portIn(ends.sourcePort) || undefined : undefined,
+    destinationPort: hasPorts ? portIn(ends.destinationPort) || undefined : undefined,
+  };
+}
+
+export function isForItself({ type }: KernelRoute): boolean {
+  return type === RTN_LOCAL;
+}
+
+export function isUnicast({ type }: KernelRoute): boolean {
+  return type === undefined || type === RTN_UNICAST;
+}
+
+/** One for each next hop among which the kernel chooses. */
+export function waysOf(netns: NetnsFacts, route: KernelRoute, destination: Uint8Array): NextWay[] {
+  const hops: Pick<Hop, "oif" | "gateway">[] = route.hops ?? [route];
+  return hops.flatMap(({ oif, gateway }) => {
+    const link = linkAt(netns, oif);
+    if (link === undefined) return [];
+    const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
+    const table = route.table === undefined || route.table === 254 ? "" : `, table ${route.table}`;
+    const prefix = route.dst.bits === 0 ? "default" : formatPrefix(route.dst);
+    return [{ link, nextHop: gateway ?? destination, text: `${prefix}${via} dev ${link.name}${table}` }];
+  });
+}
+
+/** The kernel's reason, told apart by what it says to the same question asked otherwise. */
+export function routeRefused(traveller: Traveller, errno: number, input?: Link): Move[] {
+  const { netns } = traveller, destination = formatAddress(destinationOf(traveller)), what = "route";
+  const plain = netns.route({ destination: destinationOf(traveller) });
+  if (errno === EACCES) {
+    return stopped(traveller, { code: "route-refused", what, text: `prohibited: ${destination}` });
+  }
+  if (errno === ENETUNREACH) return noRoute(traveller, destination);
+  if (input === undefined || "errno" in plain) {
+    const isRefusal = errno === EINVAL || errno === EHOSTUNREACH;
+    return isRefusal
+      ? stopped(traveller, { code: "route-refused", what, text: `refused by a route to ${destination} or a rule` })
+      : noRoute(traveller, destination);
+  }
+  if (errno === EHOSTUNREACH) {
+    return forwardingOff(traveller, input) ??
+      stopped(traveller, { code: "route-refused", what, text: `unreachable: ${destination}` });
+  }
+  return reversePath(traveller, input) ?? refusedSource(traveller, errno, input);
+}
+
+function noRoute(traveller: Traveller, destination: string): Move[] {
+  const { netns } = traveller, what = "route", { container } = netns;
+  const text = `${netns.label} has no route to ${destination}`;
+  if (container === undefined) {
+    const advice = "give this host a route, or another address to the container";
+    return stopped(traveller, { code: "no-route", what, text, mend: [{ advice }] });
+  }
+  const link = netns.links().find(({ name }) => name === container.ifName), { ifName } = container;
+  const mend = repairOf(netns);
+  if (link === undefined) {
+    return stopped(traveller, { code: "no-link", what: ifName, text: `${netns.label} has no ${ifName}`, mend });
+  }
+  if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
+  const bytes = destinationOf(traveller).length;
+  const own = netns.addresses().filter((each) => each.linkIndex === link.index && each.bytes.length === bytes);
+  if (own.every(({ scope }) => scope !== 0)) {
+    const family = bytes === 4 ? "IPv4" : "IPv6", address = `${ifName} has no address of ${family}`;
+    return stopped(traveller, { code: "no-address", what: ifName, text: address, mend });
+  }
+  return stopped(traveller, { code: "no-route", what, text, mend });
+}
+
+export function repairOf({ container }: NetnsFacts): Remedy[] {
+  return container === undefined
+    ? []
+    : [{ run: `patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
+}
+
+/** Also of IPv6, for which routes do not tell. Undefined when the host forwards. */
+export function forwardingOff(traveller: Traveller, input: Link): Move[] | undefined {
+  const { netns, packet: { family } } = traveller, what = "forwarding";
+  const keyOf = (link: string) => `net/ipv${family}/conf/${link}/forwarding`;
+  const isOff = (key: string) => netns.sysctl(key) === "0";
+  if (isOff(keyOf("all"))) {
+    const name = family === 4 ? "net.ipv4.ip_forward" : sysctlName(keyOf("all"));
+    const text = `${name} is 0: ${netns.label} forwards nothing`;
+    return stopped(traveller, { code: "forwarding-off", what, text, mend: [{ run: `sysctl -w ${name}=1` }] });
+  }
+  if (family === 6 || !isOff(keyOf(input.name))) return undefined;
+  const name = sysctlName(keyOf(input.name)), text = `${name} is 0`;
+  return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ run: `sysctl -w ${name}=1` }] });
+}
+
+/** Undefined when the way back is by the link, or nobody asks. */
+function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
+  const { netns } = traveller, source = sourceOf(traveller);
+  if (source.length !== 4) return undefined;
+  const valueOf = (link: string) => Number(netns.sysctl(`net/ipv4/conf/${link}/rp_filter`) ?? 0);
+  const value = Math.max(valueOf("all"), valueOf(input.name));
+  if (value === 0) return undefined;
+  const back = netns.route({ destination: source });
+  const way = "errno" in back ? undefined : waysOf(netns, back, source)[0];
+  if (way?.link.index === input.index) return undefined;
+  const where = way === undefined ? "nowhere" : `to ${way.link.name}`;
+  const name = sysctlName(`net/ipv4/conf/${input.name}/rp_filter`);
+  return stopped(traveller, {
+    code: "rp-filter",
+    what: "rp_filter",
+    text: `${name} is ${value}, and the way back to ${formatAddress(source)} is ${where}`,
+    mend: [
+      { run: `sysctl -w ${name}=2`, because: "takes a way back by any link" },
+      { advice: `or give ${formatAddress(source)} a route by ${input.name}` },
+    ],
+  });
+}
+
+function refusedSource(traveller: Traveller, errno: number, input: Link): Move[] {
+  const { netns } = traveller, source = formatAddress(sourceOf(traveller)), what = "route";
+  const isOwn = netns.addresses().some(({ bytes }) => formatAddress(bytes) === source);
+  if (errno !== EINVAL && errno !== EXDEV) {
+    return stopped(traveller, { code: "route-refused", what, text: `refused (error ${errno})` }, "unknown");
+  }
+  const reason = isOwn
+    ? `${source} is an address of ${netns.label} itself`
+    : `nobody behind ${input.name} has ${source}`;
+  return stopped(traveller, { code: "martian", what, text: `refused as it comes in by ${input.name}: ${reason}` });
+}

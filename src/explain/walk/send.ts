@@ -1,0 +1,52 @@
+/** A packet that a namespace sends itself: its first, or the answer to what it received. */
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { known, textOf } from "../../net/netfilter/known-bytes.ts";
+import { endsOf, type Move, noted, sourceOf, type Traveller, withEnd } from "./traveller.ts";
+import { destinationOf, knownOr } from "./traveller.ts";
+import { throughHook } from "./hooks.ts";
+import { leaving, tracking } from "./ip.ts";
+import { isForItself, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
+
+export function send(traveller: Traveller): Move[] {
+  const { netns } = traveller, route = askWay(traveller);
+  if ("errno" in route) return routeRefused(traveller, route.errno);
+  const sender = withSource(traveller, route.preferredSource);
+  const ways = isForItself(route) ? [toItself(sender)] : waysOf(netns, route, destinationOf(sender));
+  return ways.flatMap((way) => (way === undefined ? [] : byWay(sender, way, ways.length > 1)));
+}
+
+function byWay(traveller: Traveller, way: NextWay, isChosen: boolean): Move[] {
+  const begun = tracking({ ...traveller, ...isChosen && { isChosen: true } });
+  return throughHook(begun, { hook: "output", output: way.link }, (next) => {
+    const isSame = textOf(endsOf(next.packet).destination) === textOf(endsOf(begun.packet).destination) &&
+      textOf(next.packet.mark) === textOf(begun.packet.mark);
+    const now = isSame ? way : otherWay(next);
+    if (now === undefined) return routeRefused(next, (askWay(next) as { errno: number }).errno);
+    return leaving(noted({ ...next, nextHop: now.nextHop }, "route", now.text), now.link);
+  });
+}
+
+/** Where the packet goes after rules have changed what routes ask for. */
+function otherWay(traveller: Traveller): NextWay | undefined {
+  const route = askWay(traveller);
+  if ("errno" in route) return undefined;
+  return isForItself(route) ? toItself(traveller) : waysOf(traveller.netns, route, destinationOf(traveller))[0];
+}
+
+function askWay(traveller: Traveller) {
+  const { netns, packet } = traveller, source = knownOr(endsOf(packet).source, undefined);
+  return netns.route(questionFor(traveller, undefined, source));
+}
+
+function toItself({ netns, ...traveller }: Traveller): NextWay {
+  const loopback = netns.links().find((link) => link.kind === undefined && link.name === "lo") as Link;
+  return { link: loopback, nextHop: destinationOf({ netns, ...traveller }), text: `to ${netns.label} itself, by lo` };
+}
+
+/** A program that names no address of its own sends with the one that the route prefers. */
+function withSource(traveller: Traveller, preferred: Uint8Array | undefined): Traveller {
+  const { packet } = traveller, { source, sourcePort } = endsOf(packet);
+  if (knownOr(source, undefined) !== undefined) return traveller;
+  const own = preferred ?? sourceOf(traveller);
+  return { ...traveller, isSenderKnown: true, packet: withEnd(packet, "source", known(own), sourcePort) };
+}

@@ -1,0 +1,111 @@
+/** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { formatAddress, isSameBytes } from "../../net/address.ts";
+import type { LinkIn, World } from "../facts.ts";
+import { fromHost } from "./bridge.ts";
+import { throughHook } from "./hooks.ts";
+import { isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
+import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
+import { repairOf } from "./routing.ts";
+import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
+
+const LOOPBACK_NET = 127;
+
+export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
+  const down = notUp(traveller, link);
+  if (down !== undefined) return down;
+  if (link.name === "lo") return [{ to: "loop", traveller, link }];
+  const local = fromLoopback(traveller, link);
+  if (local !== undefined) return local;
+  const { hook, device } = { hook: "egress", device: link.name } as const;
+  return throughHook(traveller, { hook, device, output: link }, (next) => onward(world, next, link));
+}
+
+function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
+  const source = sourceOf(traveller), { netns } = traveller;
+  if (source.length !== 4 || source[0] !== LOOPBACK_NET) return undefined;
+  const isAllowed = ["all", link.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/route_localnet`) === "1");
+  if (isAllowed) return undefined;
+  const text = `${formatAddress(source)} may not leave by ${link.name}: route_localnet is 0`;
+  return stopped(traveller, { code: "localnet-off", what: link.name, text });
+}
+
+function onward(world: World, traveller: Traveller, link: Link): Move[] {
+  const { netns, nextHop = destinationOf(traveller) } = traveller;
+  if (netns !== world.host) return fromContainer(world, traveller, link, nextHop);
+  if (link.kind === "bridge") return fromHost(world, traveller, link, nextHop);
+  if (link.kind === "veth") {
+    const holder = world.holderOf(nextHop);
+    if (holder !== undefined && world.acrossFrom(holder.netns, holder.link)?.link.index === link.index) {
+      return toHolder(traveller, link, holder, nextHop);
+    }
+    if (world.isContainersEnd(link)) return nobodyAnswers(traveller, link, nextHop);
+  }
+  return away(traveller, link, nextHop);
+}
+
+function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
+  const { netns } = traveller, across = world.acrossFrom(netns, link);
+  if (across === undefined) return away(traveller, link, nextHop);
+  if (link.kind === "macvlan" || link.kind === "ipvlan") return overParent(world, traveller, link, across, nextHop);
+  if (link.kind !== "veth") return away(traveller, link, nextHop);
+  const wrong = wrongNeighbour(world, traveller, link, nextHop);
+  if (wrong !== undefined) return wrong;
+  const at = noted(traveller, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
+  return [{ to: "receive", traveller: entering(at, world.host), link: across.link }];
+}
+
+/** Above one parent, links reach one another and what is outside, but not the host. */
+function overParent(world: World, traveller: Traveller, link: Link, parent: LinkIn, nextHop: Uint8Array): Move[] {
+  const at = entering(traveller, world.host);
+  if (isAddressOf(world.host, nextHop)) {
+    const text = `a ${link.kind} does not reach ${formatAddress(nextHop)} of its own host`;
+    return stopped(at, { code: "macvlan-host", what: parent.link.name, text });
+  }
+  const down = notUp(at, parent.link);
+  if (down !== undefined) return down;
+  const holder = world.holderOf(nextHop);
+  const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
+  if (beside) return toHolder(traveller, link, holder, nextHop);
+  const text = `leaves by ${parent.link.name}, with the MAC address of ${link.name}`;
+  const left = noted(traveller, parent.link.name, text);
+  return [{ to: "end", traveller: left, end: { verdict: "leaves", netns: traveller.netns, text, link } }];
+}
+
+/** The MAC address that a container has for its next hop, where that is the host. */
+function wrongNeighbour(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] | undefined {
+  const holder = world.holderOf(nextHop);
+  if (holder !== undefined) return otherMac(traveller, link, nextHop, [holder.link.mac], holder.netns.label);
+  if (!isAddressOf(world.host, nextHop)) return undefined;
+  return otherMac(traveller, link, nextHop, world.host.links().map(({ mac }) => mac), world.host.label);
+}
+
+/** To whom a link outside leads is not seen here. */
+function away(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
+  const { netns } = traveller, entry = netns.neighbour(link, nextHop), own = netns.addresses();
+  const isSilent = entry !== undefined && entry.mac === undefined && (link.flags & NOARP) === 0;
+  if (isSilent) return nobodyAnswers(traveller, link, nextHop);
+  if (own.some(({ bytes }) => isSameBytes(bytes, nextHop))) {
+    const text = `${formatAddress(nextHop)} is ${netns.label}'s own`;
+    return stopped(traveller, { code: "gateway-missing", what: link.name, text });
+  }
+  const bare = withoutMasquerade(traveller, link);
+  if (bare !== undefined) return bare;
+  const text = `leaves ${netns.container === undefined ? "this host" : netns.label} by ${link.name}`;
+  const left = noted(traveller, link.name, `${text}, to ${formatAddress(nextHop)}`);
+  return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
+}
+
+const NOARP = 0x80;
+
+/** Its network masquerades, and this packet is not. */
+function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined {
+  const { direction, netns, tracked, packet } = traveller, sender = tracked[0]?.netns;
+  const here = tracked.find((each) => each.netns === netns);
+  if (direction === "answer" || here === undefined || sender === netns) return undefined;
+  if (sender?.container?.kinds.includes("masquerade") !== true) return undefined;
+  const source = endsOf(packet).source;
+  if (textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
+  const text = `${formatAddress(source.value)} leaves as it is by ${link.name}, although its network masquerades`;
+  return stopped(traveller, { code: "no-masquerade", what: link.name, text, mend: repairOf(sender) });
+}

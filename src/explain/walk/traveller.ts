@@ -1,0 +1,174 @@
+/** A packet on its way, and how its way may end. */
+import { parseAddress } from "../../net/address.ts";
+import { isKnown, type KnownBytes, knownNumber, slice, unknown } from "../../net/netfilter/known-bytes.ts";
+import { addressOfEnd, type PacketFacts, translated, UNTRANSLATED } from "../../net/netfilter/packet.ts";
+import type { Place } from "../../net/netfilter/traversal.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import type { Code } from "../codes.ts";
+import type { NetnsFacts } from "../facts.ts";
+
+export interface Step {
+  direction: "going" | "answer";
+  /** Where: a link, `route`, a hook. */
+  what: string;
+  text: string;
+  state: "ok" | "stop" | "unknown" | "note";
+  /** The rule or policy that decided. */
+  place?: Place;
+}
+
+export interface Cause {
+  code: Code;
+  netns: NetnsFacts;
+  what: string;
+  /** The fact as read. */
+  text: string;
+  place?: Place;
+  mend?: readonly Remedy[];
+}
+
+/** What mends it: a line to run, or what to do. */
+export type Remedy = { run: string; because?: string } | { advice: string };
+
+export type End =
+  | { verdict: "arrives" | "leaves"; netns: NetnsFacts; text: string; link?: Link }
+  | { verdict: "stops" | "unknown"; cause: Cause };
+
+export interface Ends {
+  source: KnownBytes;
+  destination: KnownBytes;
+  sourcePort: KnownBytes;
+  destinationPort: KnownBytes;
+}
+
+/** What a namespace's connection tracking has of the connection. */
+export interface Tracked {
+  netns: NetnsFacts;
+  before: Ends;
+  after: Ends;
+}
+
+export interface Traveller {
+  direction: "going" | "answer";
+  netns: NetnsFacts;
+  packet: PacketFacts;
+  steps: readonly Step[];
+  tracked: readonly Tracked[];
+  /** Whom the sender of a frame takes for the next on the way. */
+  nextHop?: Uint8Array;
+  /** The link by which the namespace received it; undefined for its own. */
+  cameIn?: number;
+  /** Otherwise it is somebody outside, whose address is not known. */
+  isSenderKnown: boolean;
+  /** Some rule left open whether the packet comes this way at all. */
+  isOpen?: true;
+  /** The kernel chooses by chance among ways, of which this is one. */
+  isChosen?: true;
+  hops: number;
+}
+
+export type Move =
+  | { to: "send" | "receive" | "ip" | "arrive"; traveller: Traveller; link?: Link }
+  | { to: "transmit" | "loop"; traveller: Traveller; link: Link }
+  | { to: "end"; traveller: Traveller; end: End };
+
+export function noted(
+  traveller: Traveller,
+  what: string,
+  text: string,
+  rest: { state?: Step["state"]; place?: Place } = {},
+): Traveller {
+  const { direction, steps } = traveller;
+  return { ...traveller, steps: [...steps, { direction, what, text, state: "ok", ...rest }] };
+}
+
+export function stopped(
+  traveller: Traveller,
+  cause: Omit<Cause, "netns">,
+  verdict: "stops" | "unknown" = "stops",
+): Move[] {
+  const { what, text, place } = cause;
+  const last = noted(traveller, what, text, { state: verdict === "stops" ? "stop" : "unknown", place });
+  return [{ to: "end", traveller: last, end: { verdict, cause: { ...cause, netns: traveller.netns } } }];
+}
+
+export function endsOf(packet: PacketFacts): Ends {
+  return {
+    source: addressOfEnd(packet, "source"),
+    destination: addressOfEnd(packet, "destination"),
+    sourcePort: slice(packet.transport, 0, 2),
+    destinationPort: slice(packet.transport, 2, 2),
+  };
+}
+
+/**
+ * Strangers in different parts of the address space. Firewalls often name the networks that are reserved for examples, so
+ * they are none of those.
+ */
+export const STRANGERS = {
+  4: ["5.6.7.8", "93.184.215.14", "150.1.2.3"].map((text) => parseAddress(text)!),
+  6: ["2a00:1450::1", "2600:1f00::1", "2400:cb00::1"].map((text) => parseAddress(text)!),
+} as const;
+
+/** For routes, which cannot be asked for a packet of which the address is unknown. */
+export function strangerOf(family: 4 | 6): Uint8Array {
+  return STRANGERS[family][0]!;
+}
+
+/** In another namespace a packet has no mark, and belongs to no connection yet, unless it is the answer in one. */
+export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
+  const { direction, packet } = traveller, isAnswer = direction === "answer";
+  const connection = isAnswer
+    ? { connectionMark: unknown(4), status: unknown(4), state: "established" as const }
+    : { connectionMark: knownNumber(0), status: UNTRANSLATED, state: "new" as const };
+  const typeOf = (address: Uint8Array) => {
+    const route = netns.route({ destination: address });
+    return "errno" in route ? undefined : route.type;
+  };
+  return {
+    ...traveller,
+    netns,
+    cameIn: undefined,
+    packet: { ...packet, ...connection, mark: knownNumber(0), typeOf },
+  };
+}
+
+export function knownOr<Other>(bytes: KnownBytes, other: Other): Uint8Array | Other {
+  return isKnown(bytes) ? bytes.value : other;
+}
+
+export function destinationOf({ packet }: Traveller): Uint8Array {
+  return knownOr(addressOfEnd(packet, "destination"), strangerOf(packet.family));
+}
+
+export function sourceOf({ packet }: Traveller): Uint8Array {
+  return knownOr(addressOfEnd(packet, "source"), strangerOf(packet.family));
+}
+
+export function portIn(bytes: KnownBytes): number | undefined {
+  return isKnown(bytes) ? bytes.value[0]! << 8 | bytes.value[1]! : undefined;
+}
+
+export function withEnd(
+  packet: PacketFacts,
+  end: "source" | "destination",
+  address: KnownBytes,
+  port: KnownBytes,
+): PacketFacts {
+  return { ...translated(packet, end, { address, port }), status: packet.status };
+}
+
+/** Whether nothing that is known of them differs. */
+export function isSameEnds(one: Ends, other: Ends, turned?: "reversed"): boolean {
+  const { source, destination, sourcePort, destinationPort } = turned ? reversed(one) : one;
+  return mayBeSame(source, other.source) && mayBeSame(destination, other.destination) &&
+    mayBeSame(sourcePort, other.sourcePort) && mayBeSame(destinationPort, other.destinationPort);
+}
+
+export function reversed({ source, destination, sourcePort, destinationPort }: Ends): Ends {
+  return { source: destination, destination: source, sourcePort: destinationPort, destinationPort: sourcePort };
+}
+
+function mayBeSame(one: KnownBytes, other: KnownBytes): boolean {
+  return one.value.every((byte, at) => ((byte ^ other.value[at]!) & one.mask[at]! & other.mask[at]!) === 0);
+}

@@ -1,0 +1,203 @@
+/** The whole way of a packet and of the answer to it, on every branch that the kernel may take. */
+import { known, type KnownBytes, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
+import { firstPacket, type PacketFacts } from "../../net/netfilter/packet.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { arrive } from "./arrive.ts";
+import type { NetnsFacts, World } from "../facts.ts";
+import { throughHook } from "./hooks.ts";
+import { takeIn } from "./ip.ts";
+import { receive } from "./receive.ts";
+import { send } from "./send.ts";
+import { transmit } from "./transmit.ts";
+import {
+  type End,
+  endsOf,
+  entering,
+  type Move,
+  type Step,
+  stopped,
+  strangerOf,
+  STRANGERS,
+  type Tracked,
+  type Traveller,
+  withEnd,
+} from "./traveller.ts";
+
+export interface AskedFlow {
+  family: 4 | 6;
+  protocol: number;
+  /** Undefined for somebody outside. */
+  source?: Uint8Array;
+  destination?: Uint8Array;
+  destinationPort?: number;
+}
+
+/** Where a packet begins: sent by a namespace, or received by a link of it. */
+export interface Origin {
+  netns: NetnsFacts;
+  input?: Link;
+}
+
+export interface Explanation {
+  verdict: End["verdict"];
+  /** The way that is told: the first that stops, or else the first. */
+  steps: readonly Step[];
+  end: End;
+  /** When the kernel chooses among ways: how many there are, and how many stop. */
+  ways: { all: number; stopped: number };
+  /** Some senders or receivers outside may fare otherwise. */
+  isForStrangers?: true;
+}
+
+/** Enough for services with many ends; who has more is told of the first ones. */
+const MOST_WAYS = 64, MOST_HOPS = 24;
+
+/**
+ * Whatever the address of somebody outside is. Where that decides, strangers are asked for: when all of them fare alike, so
+ * does whoever has no rules of their own.
+ */
+export function explain(world: World, origin: Origin, flow: AskedFlow): Explanation {
+  const whole = explainOne(world, origin, flow);
+  if (whole.verdict !== "unknown" || (flow.source !== undefined && flow.destination !== undefined)) return whole;
+  const each = STRANGERS[flow.family].map((stranger) =>
+    explainOne(world, origin, { ...flow, source: flow.source ?? stranger, destination: flow.destination ?? stranger })
+  );
+  const isAlike = each.every(({ verdict, end }) =>
+    verdict === each[0]!.verdict && codeOf(end) === codeOf(each[0]!.end)
+  );
+  return isAlike ? { ...each[0]!, isForStrangers: true } : whole;
+}
+
+function codeOf(end: End): string | undefined {
+  return "cause" in end ? end.cause.code : undefined;
+}
+
+function explainOne(world: World, origin: Origin, flow: AskedFlow): Explanation {
+  const first = traveller(origin, flow);
+  const start: Move = origin.input === undefined
+    ? { to: "send", traveller: first }
+    : { to: "ip", traveller: first, link: origin.input };
+  const going = follow(world, start),
+    whole = going.flatMap((outcome) => {
+      const answer = isStop(outcome.end) ? undefined : answerTo(outcome);
+      return answer === undefined
+        ? [outcome]
+        : follow(world, answer).map((back) => ({ ...back, going: outcome.end }));
+    });
+  return summaryOf(whole);
+}
+
+interface Outcome {
+  traveller: Traveller;
+  end: End;
+  /** For an answer: how the way there has ended. */
+  going?: End;
+}
+
+function follow(world: World, start: Move): Outcome[] {
+  const outcomes: Outcome[] = [], moves = [start];
+  for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
+    if (move.to === "end") {
+      outcomes.push({ traveller: move.traveller, end: move.end });
+      continue;
+    }
+    const traveller = { ...move.traveller, hops: move.traveller.hops + 1 };
+    const isTooFar = traveller.hops > MOST_HOPS || moves.length + outcomes.length > MOST_WAYS;
+    const text = "the packet takes more ways, or longer ones, than are followed";
+    moves.unshift(
+      ...isTooFar
+        ? stopped(traveller, { code: "too-far", what: "way", text }, "unknown")
+        : next(world, { ...move, traveller }),
+    );
+  }
+  return outcomes;
+}
+
+function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }>): Move[] {
+  switch (to) {
+    case "send":
+      return send(traveller);
+    case "transmit":
+      return transmit(world, traveller, link!);
+    case "loop":
+      return byLoopback(traveller, link!);
+    case "receive":
+      return receive(world, traveller, link!);
+    case "ip":
+      return takeIn({ ...traveller, cameIn: link!.index }, link!);
+    case "arrive":
+      return arrive(traveller);
+  }
+}
+
+/** What a namespace sends to itself is not asked for a route, and not translated once more. */
+function byLoopback(traveller: Traveller, link: Link): Move[] {
+  return throughHook(
+    traveller,
+    { hook: "prerouting", input: link, withoutNat: true },
+    (next) => throughHook(next, { hook: "input", input: link }, (last) => [{ to: "arrive", traveller: last }]),
+  );
+}
+
+const TCP = 6, SYN_AT = 13, ICMP_ANSWERS = { 4: 0, 6: 129 } as const;
+
+function traveller({ netns }: Origin, flow: AskedFlow): Traveller {
+  const { family, source, destination, protocol, destinationPort } = flow;
+  const bytesOf = (address: Uint8Array | undefined) =>
+    address === undefined ? unknown(strangerOf(family).length) : known(address);
+  const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
+  const packet = firstPacket({ family, protocol, ...ends }, () => undefined);
+  const isSenderKnown = source !== undefined;
+  return entering({ direction: "going", netns, packet, steps: [], tracked: [], isSenderKnown, hops: 0 }, netns);
+}
+
+function isStop({ verdict }: End): boolean {
+  return verdict === "stops" || verdict === "unknown";
+}
+
+/** Undefined where sender and receiver are one. */
+function answerTo({ traveller, end }: Outcome): Move | undefined {
+  const { tracked } = traveller;
+  if (isStop(end) || end.verdict !== "arrives" && end.verdict !== "leaves") return undefined;
+  const packet = answerPacket(traveller.packet);
+  const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined }, end.netns);
+  if (end.verdict === "arrives") return { to: "send", traveller: at };
+  const isForwarded = tracked.some((each: Tracked) => each.netns === end.netns);
+  const link = end.link!;
+  return { to: isForwarded ? "ip" : "receive", traveller: at, link };
+}
+
+function answerPacket(packet: PacketFacts): PacketFacts {
+  const { source, destination, sourcePort, destinationPort } = endsOf(packet);
+  const turned = withEnd(
+    withEnd(packet, "source", destination, destinationPort),
+    "destination",
+    source,
+    sourcePort,
+  );
+  return { ...turned, transport: answerHeader(turned), state: "established" };
+}
+
+/** SYN and ACK, or the answer of an echo. */
+function answerHeader({ family, protocol, transport }: PacketFacts): KnownBytes {
+  if (protocol === TCP) return withBytes(transport, SYN_AT, known(Uint8Array.of(0x12)));
+  if (protocol === 1 || protocol === 58) {
+    return withBytes(transport, 0, known(Uint8Array.of(ICMP_ANSWERS[family], 0)));
+  }
+  return transport;
+}
+
+function summaryOf(outcomes: readonly Outcome[]): Explanation {
+  const stops = outcomes.filter(({ end }) => end.verdict === "stops");
+  const unknowns = outcomes.filter(({ end }) => end.verdict === "unknown");
+  const isCertain = stops.length === outcomes.length ||
+    (unknowns.length === 0 && stops.every(({ traveller }) => !traveller.isOpen));
+  const told = stops.length > 0 && isCertain ? stops[0]! : unknowns[0] ?? stops[0] ?? outcomes[0]!;
+  const end: End = told.going !== undefined && !isStop(told.end) ? told.going : told.end;
+  const verdict = stops.length > 0 && isCertain
+    ? "stops"
+    : stops.length + unknowns.length > 0
+    ? "unknown"
+    : end.verdict;
+  return { verdict, steps: told.traveller.steps, end, ways: { all: outcomes.length, stopped: stops.length } };
+}
