@@ -91,7 +91,8 @@ const WIDTH = 118;
 /** An item of a list, in lines as `deno fmt` breaks them. */
 export function wrapped(text: string): string {
   const lines: string[] = [];
-  for (const word of text.split(" ")) {
+  // As the formatter does it: code is one word.
+  for (const word of text.match(/(?:`[^`]*`|\S)+/g) ?? []) {
     const last = lines.at(-1);
     if (last === undefined) lines.push(word);
     else if (last.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${last} ${word}`;

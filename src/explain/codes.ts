@@ -10,7 +10,7 @@ export interface CodeText {
 export const codes = {
   "no-link": {
     title: "the container has no such link",
-    help: "Its link is gone, or is in another namespace. `patchbay repair` makes what ADD made.",
+    help: "Its link is gone, or is in another namespace. Detach the container, and attach it again.",
   },
   "link-down": {
     title: "a link on the way is down",
@@ -118,6 +118,11 @@ export const codes = {
   "nobody-listens": {
     title: "nothing listens at the port",
     help: "The program has not started, has ended, or listens at another port or address.",
+  },
+  "no-mapping": {
+    title: "no rule leads a published port to its container",
+    help:
+      "Another program has taken the rules away, or the packet does not reach them. `patchbay repair` makes them again.",
   },
   "listens-on-loopback": {
     title: "the program listens at 127.0.0.1 only",

@@ -37,6 +37,15 @@ export class HostWorld implements World {
     return { netns: this.host, link };
   }
 
+  publisherOf(port: number, protocol: string): NetnsFacts | undefined {
+    const isIt = (text: string) => {
+      const [, from, to] = /^(?:.*:)?([0-9]+)->[0-9]+\/(\w+)$/.exec(text) ?? [];
+      return Number(from) === port && to === protocol;
+    };
+    const found = this.attachments.find((attachment) => gistOf(attachment).ports.some(isIt));
+    return found && this.netnsOf(found);
+  }
+
   isContainersEnd({ name }: Link): boolean {
     return this.attachments.some(({ ledgers }) =>
       ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)))

@@ -21,6 +21,7 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   const inside = at.netns.container === undefined ? "" : `nsenter --net=${quoted(at.netns.container.netnsPath)} `;
   const ends = endsAsText(packet);
   const isIptables = (chain.family === "ip" || chain.family === "ip6") && HOOKS_OF_IPTABLES.has(only.name);
+  if (chain.family === "bridge") return [{ run: nftByPorts(only, packet).map((line) => inside + line).join("; ") }];
   const lines = isIptables ? iptables(only, ends, packet) : nft(only, ends, packet);
   const more: Remedy[] = hook === "forward" && isIptables && rule === undefined
     ? [{
@@ -61,6 +62,22 @@ function nft(chain: RuleChain, { source, destination }: EndsText, { family }: Pa
   const line = (from?: string, to?: string) =>
     `nft insert rule ${name}${from ? ` ${ip} saddr ${from}` : ""}${to ? ` ${ip} daddr ${to}` : ""} accept`;
   return [line(source, destination), line(destination, source)];
+}
+
+/** With ARP and whatever else belongs to it. */
+function nftByPorts(chain: RuleChain, { input, output }: PacketFacts): string[] {
+  const name = [chain.family, chain.table, chain.name].map(quoted).join(" ");
+  const match = (key: string, link: PacketFacts["input"]) =>
+    link === undefined || link === "any" ? "" : ` ${key} ${quoted(`"${link.name}"`)}`;
+  const line = (from: PacketFacts["input"], to: PacketFacts["input"]) =>
+    `nft insert rule ${name}${match("iifname", from)}${match("oifname", to)} accept`;
+  return [
+    ...new Set(
+      output === undefined || input === undefined
+        ? [line(input, undefined)]
+        : [line(input, output), line(output, input)],
+    ),
+  ];
 }
 
 /** The chains of the table that lead there. */

@@ -1,12 +1,14 @@
 /** A packet that is for the namespace itself: whether a program takes it. */
 import type { ListeningSocket } from "../../ffi/netlink/diag/listening.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
+import type { World } from "../facts.ts";
+import { repairOf } from "./routing.ts";
 import { destinationOf, endsOf, isSameEnds, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
 
 const TCP = 6, UDP = 17;
 
-export function arrive(traveller: Traveller): Move[] {
-  return traveller.direction === "answer" ? home(traveller) : atPort(traveller);
+export function arrive(world: World, traveller: Traveller): Move[] {
+  return traveller.direction === "answer" ? home(traveller) : atPort(world, traveller);
 }
 
 /** The sender takes an answer only from whom it has asked. */
@@ -26,7 +28,7 @@ function home(traveller: Traveller): Move[] {
   return [{ to: "end", traveller: noted(traveller, "answer", text), end: { verdict: "arrives", netns, text } }];
 }
 
-function atPort(traveller: Traveller): Move[] {
+function atPort(world: World, traveller: Traveller): Move[] {
   const { netns, packet: { family, protocol } } = traveller, destination = destinationOf(traveller);
   const port = portIn(endsOf(traveller.packet).destinationPort),
     where = `${netns.label}, ${formatAddress(destination)}`;
@@ -39,6 +41,11 @@ function atPort(traveller: Traveller): Move[] {
     .filter((socket) => socket.port === port);
   if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
     return arrived(`in ${where}, where a program listens at ${name}`);
+  }
+  const publisher = netns === world.host ? world.publisherOf(port, name.slice(0, 3)) : undefined;
+  if (publisher !== undefined) {
+    const text = `no rule leads ${name} of ${where} to ${publisher.label}, which publishes it`;
+    return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher) });
   }
   const others = sockets.map(({ address }) => formatAddress(address));
   const onLoopback = sockets.length > 0 && others.every((each) => each.startsWith("127.") || each === "::1");

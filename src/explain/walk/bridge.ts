@@ -32,7 +32,7 @@ export function fromPort(world: World, traveller: Traveller, port: Link, bridge:
         bridge.name,
         `${bridge.name} has ${formatAddress(nextHop)}, and takes it from ${port.name}`,
       );
-      const passage: HookPassage = { hook: "input", isBridge: true, input: port, output: bridge };
+      const passage: HookPassage = { hook: "input", isBridge: true, input: port };
       return throughHook(at, passage, (last) => [{ to: "ip", traveller: last, link: bridge }]);
     }
     const holder = behind(world, nextHop, bridge);

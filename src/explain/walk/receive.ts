@@ -25,8 +25,11 @@ export function receive(world: World, traveller: Traveller, link: Link): Move[] 
 
 /** A pair's end whose gateway's address is on another link: the frame's receiver is not here. */
 function offTheBridge(world: World, traveller: Traveller, link: Link): Move[] | undefined {
-  const { netns, nextHop = destinationOf(traveller), tracked } = traveller, sender = tracked[0]?.netns;
-  if (netns !== world.host || link.kind !== "veth" || !sender?.container?.kinds.includes("bridge-port")) {
+  const { direction, netns, nextHop = destinationOf(traveller), tracked } = traveller, sender = tracked[0]?.netns;
+  if (
+    direction === "answer" || netns !== world.host || link.kind !== "veth" ||
+    !sender?.container?.kinds.includes("bridge-port")
+  ) {
     return undefined;
   }
   const holder = netns.addresses().find(({ bytes }) => isSameBytes(bytes, nextHop));

@@ -93,7 +93,9 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
   const link = netns.links().find(({ name }) => name === container.ifName), { ifName } = container;
   const mend = repairOf(netns);
   if (link === undefined) {
-    return stopped(traveller, { code: "no-link", what: ifName, text: `${netns.label} has no ${ifName}`, mend });
+    const again = `patchbay del ${container.network} ${container.operand}, and add it again`;
+    const text = `${netns.label} has no ${ifName}`;
+    return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
   if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
   const bytes = destinationOf(traveller).length;

@@ -18,7 +18,6 @@ import {
   stopped,
   strangerOf,
   STRANGERS,
-  type Tracked,
   type Traveller,
   withEnd,
 } from "./traveller.ts";
@@ -76,7 +75,7 @@ function explainOne(world: World, origin: Origin, flow: AskedFlow): Explanation 
   const first = traveller(origin, flow);
   const start: Move = origin.input === undefined
     ? { to: "send", traveller: first }
-    : { to: "ip", traveller: first, link: origin.input };
+    : { to: "receive", traveller: first, link: origin.input };
   const going = follow(world, start),
     whole = going.flatMap((outcome) => {
       const answer = isStop(outcome.end) ? undefined : answerTo(outcome);
@@ -126,7 +125,7 @@ function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }
     case "ip":
       return takeIn({ ...traveller, cameIn: link!.index }, link!);
     case "arrive":
-      return arrive(traveller);
+      return arrive(world, traveller);
   }
 }
 
@@ -157,14 +156,11 @@ function isStop({ verdict }: End): boolean {
 
 /** Undefined where sender and receiver are one. */
 function answerTo({ traveller, end }: Outcome): Move | undefined {
-  const { tracked } = traveller;
   if (isStop(end) || end.verdict !== "arrives" && end.verdict !== "leaves") return undefined;
   const packet = answerPacket(traveller.packet);
   const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined }, end.netns);
   if (end.verdict === "arrives") return { to: "send", traveller: at };
-  const isForwarded = tracked.some((each: Tracked) => each.netns === end.netns);
-  const link = end.link!;
-  return { to: isForwarded ? "ip" : "receive", traveller: at, link };
+  return { to: "receive", traveller: at, link: end.link! };
 }
 
 function answerPacket(packet: PacketFacts): PacketFacts {

@@ -1,5 +1,6 @@
 /** `patchbay explain`. */
 import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { explanationDocument } from "../../../explain/document.ts";
 import { HostWorld } from "../../../explain/host-world.ts";
 import {
   asked,
@@ -12,7 +13,7 @@ import {
 } from "../../../explain/question.ts";
 import { type Answered, explainedInFull } from "../../../explain/show.ts";
 import { explain } from "../../../explain/walk/walk.ts";
-import { print } from "../../../process/output.ts";
+import { print, printJson } from "../../../process/output.ts";
 import { knownAttachments } from "../../../runtime/records.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { namedBy, shortId, shownName } from "../named-attachments.ts";
@@ -25,6 +26,7 @@ export const explainCommand: Command = {
   needsRoot: true,
   options: {
     ipv6: { short: "6", help: "ask for IPv6 where both ends have it" },
+    json: { help: "print JSON" },
     "cache-dir": runtimeOptions["cache-dir"]!,
   },
   notes: `${containerNote(DIGITS_TO_SHOW)}` +
@@ -43,7 +45,8 @@ export const explainCommand: Command = {
           ? { question, reason: way.reason }
           : { question, explanation: explain(world, way.origin, way.flow) };
       });
-      print(answers.map(explainedInFull).join("\n"));
+      if (given.has("json")) printJson(answers.map(explanationDocument));
+      else print(answers.map(explainedInFull).join("\n"));
       return Math.max(...answers.map(statusOf));
     } finally {
       world.close();

@@ -1,0 +1,433 @@
+/**
+ * Ways in which others, or an accident, break containers' traffic: what is asked, what stops it, what mends it.
+ *
+ * Longer than 300 lines: it is one table.
+ */
+
+export interface SetUp {
+  what: string;
+  /** A script on the host. `ip -n web` and `ip netns exec web` reach into a container. */
+  break: string;
+  /** What is asked of `explain`, and tried for real. */
+  ask: readonly string[];
+  code: string;
+  verdict?: "stops" | "unknown";
+  owner?: string;
+  /** `printed`: the lines that explain prints, run as printed; otherwise a script. */
+  /** Only some connections fail. */
+  sometimes?: true;
+  mend: "printed" | { script: string };
+  /** What `reset` and `repair` do not put back. */
+  undo?: string;
+}
+
+const OUT = ["web", "198.18.0.2", "tcp/7000"] as const;
+const BESIDE = ["web", "jug", "tcp/80"] as const;
+const PORT = ["outside", "host:8080", "tcp"] as const;
+const FAR = ["web", "far", "tcp/80"] as const;
+
+/** nft(8) wants lines. */
+const nft = (text: string) => `nft '${text.replaceAll(" }", "\n}").replaceAll("; ", "\n")}'`;
+const other = (hook: string, rules: string, policy = "accept", family = "inet", priority = "5") =>
+  nft(
+    `table ${family} other { chain c { type filter hook ${hook} priority ${priority}; policy ${policy}; ${rules} } }`,
+  );
+
+export const setUps: SetUp[] = [
+  {
+    what: "iptables' FORWARD has the policy DROP",
+    break: "iptables -P FORWARD DROP",
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "Docker's policy, with its rules for itself",
+    break:
+      "iptables -N DOCKER-USER; iptables -A FORWARD -j DOCKER-USER; iptables -A FORWARD -o docker0 -j ACCEPT; iptables -P FORWARD DROP",
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a stranger's chain with the policy drop",
+    break: other("forward", "", "drop"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a stranger's rule for the subnet",
+    break: other("forward", "ip saddr 10.40.0.0/24 drop;"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a stranger's reject",
+    break: other("forward", "iifname shop0 reject with icmp type admin-prohibited;"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "in raw, before every filter chain",
+    break: other("prerouting", "ip saddr 10.40.0.2 drop;", "accept", "ip", "raw"),
+    ask: OUT,
+    code: "prerouting-drop",
+    mend: "printed",
+  },
+  {
+    what: "in iptables' raw",
+    break: "iptables -t raw -A PREROUTING -i shop0 -j DROP",
+    ask: OUT,
+    code: "prerouting-drop",
+    mend: "printed",
+  },
+  {
+    what: "only answers are dropped",
+    break: other("forward", "iifname eth1 oifname shop0 drop;"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "connections that answer are taken for new",
+    break: other("forward", "ct state established drop;"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "what leaves by the uplink is dropped behind the routes",
+    break: other("postrouting", "oifname eth1 drop;"),
+    ask: OUT,
+    code: "postrouting-drop",
+    mend: "printed",
+  },
+  {
+    what: "one port is forbidden",
+    break: other("forward", "tcp dport 7000 drop;"),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "UDP alone",
+    break: other("forward", "meta l4proto udp drop;"),
+    ask: ["web", "198.18.0.2", "udp/7000"],
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a set of addresses",
+    break: nft(
+      "table inet other { set bad { type ipv4_addr; elements = { 10.40.0.2 } }; chain c { type filter hook forward priority 0; ip saddr @bad drop; } }",
+    ),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a map of verdicts",
+    break: nft(
+      'table inet other { chain no { drop; }; chain c { type filter hook forward priority 0; iifname vmap { "shop0" : jump no }; } }',
+    ),
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "forwarding is off",
+    break: "sysctl -qw net.ipv4.ip_forward=0",
+    ask: OUT,
+    code: "forwarding-off",
+    mend: "printed",
+  },
+  {
+    what: "forwarding is off for one link",
+    break: "sysctl -qw net.ipv4.conf.shop0.forwarding=0",
+    ask: OUT,
+    code: "link-forwarding-off",
+    mend: "printed",
+  },
+  {
+    what: "names are not asked: INPUT drops port 53",
+    break: "iptables -A INPUT -i shop0 -p udp --dport 53 -j DROP",
+    ask: ["web", "10.40.0.1", "udp/53"],
+    code: "input-drop",
+    mend: "printed",
+  },
+  {
+    what: "INPUT has the policy DROP",
+    break: "iptables -P INPUT DROP",
+    ask: ["web", "10.40.0.1", "tcp/53"],
+    code: "input-drop",
+    mend: "printed",
+  },
+  {
+    what: "nobody listens at the host's port",
+    break: "true",
+    ask: ["web", "10.40.0.1", "tcp/5353"],
+    code: "nobody-listens",
+    mend: { script: "" },
+  },
+  {
+    what: "nobody listens in the container",
+    break: "true",
+    ask: ["web", "jug", "tcp/81"],
+    code: "nobody-listens",
+    mend: { script: "" },
+  },
+  {
+    what: "the published port leads to nobody",
+    break: "true",
+    ask: ["outside", "host:8081", "tcp"],
+    code: "nobody-listens",
+    mend: { script: "" },
+  },
+  {
+    what: "the bridge is down",
+    break: "ip link set shop0 down",
+    ask: OUT,
+    code: "link-down",
+    mend: { script: "ip link set shop0 up" },
+  },
+  {
+    what: "the container's link is down",
+    break: "ip -n web link set eth0 down",
+    ask: OUT,
+    code: "link-down",
+    mend: "printed",
+  },
+  {
+    what: "the container has lost its address",
+    break: "ip -n web address flush dev eth0",
+    ask: OUT,
+    code: "no-address",
+    mend: "printed",
+  },
+  {
+    what: "the container has no default route",
+    break: "ip -n web route delete default",
+    ask: OUT,
+    code: "no-route",
+    mend: "printed",
+  },
+  {
+    what: "the bridge has lost its address",
+    break: "ip address delete 10.40.0.1/24 dev shop0",
+    ask: OUT,
+    code: "gateway-missing",
+    mend: "printed",
+  },
+  {
+    what: "the port is off the bridge",
+    break:
+      "ip link set \"$(ip -o link show master shop0 | sed -n 's/^[0-9]*: \\([^@]*\\)@.*/\\1/p' | head -1)\" nomaster",
+    ask: OUT,
+    code: "not-a-port",
+    mend: "printed",
+  },
+  {
+    what: "the uplink is down",
+    break: "ip link set eth1 down",
+    ask: OUT,
+    code: "no-route",
+    mend: { script: "ip link set eth1 up; ip route add default via 198.18.0.2" },
+  },
+  {
+    what: "the host has no default route",
+    break: "ip route delete default",
+    ask: ["web", "192.0.2.9", "icmp"],
+    code: "no-route",
+    mend: { script: "" },
+    undo: "ip route add default via 198.18.0.2",
+  },
+  {
+    what: "a route prohibits it",
+    break: "ip route add prohibit 198.18.0.2",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip route delete prohibit 198.18.0.2" },
+  },
+  {
+    what: "a route is a black hole",
+    break: "ip route add blackhole 198.18.0.2",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip route delete blackhole 198.18.0.2" },
+  },
+  {
+    what: "a route is unreachable",
+    break: "ip route add unreachable 198.18.0.2",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip route delete unreachable 198.18.0.2" },
+  },
+  {
+    what: "a routing rule prohibits the subnet",
+    break: "ip rule add from 10.40.0.0/24 priority 100 prohibit",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip rule delete priority 100" },
+  },
+  {
+    what: "answers go another way",
+    break:
+      "ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; ip route add default dev vpn0 table 52; ip rule add to 10.40.0.0/24 priority 90 lookup 52",
+    ask: OUT,
+    code: "nobody-answers",
+    verdict: "unknown",
+    mend: { script: "ip rule delete priority 90; ip link delete vpn0" },
+  },
+  {
+    what: "the reverse path is strict, and the way back another",
+    break:
+      "ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; ip route add 10.40.0.2 dev vpn0; sysctl -qw net.ipv4.conf.shop0.rp_filter=1",
+    ask: OUT,
+    code: "rp-filter",
+    mend: { script: "ip link delete vpn0; sysctl -qw net.ipv4.conf.shop0.rp_filter=0" },
+  },
+  {
+    what: "the container has another MAC for its gateway",
+    break: "ip -n web neighbour replace 10.40.0.1 lladdr 02:00:00:00:00:77 dev eth0 nud permanent",
+    ask: OUT,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
+    what: "the host has a former container's MAC",
+    break: "ip neighbour replace 10.40.0.2 lladdr 02:00:00:00:00:77 dev shop0 nud permanent",
+    ask: OUT,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
+    what: "another container's MAC is taken for its neighbour's",
+    break: "ip -n web neighbour replace 10.40.0.3 lladdr 02:00:00:00:00:77 dev eth0 nud permanent",
+    ask: BESIDE,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
+    what: "both ports are isolated",
+    break: "for each in $(ls /sys/class/net/shop0/brif); do ip link set $each type bridge_slave isolated on; done",
+    ask: BESIDE,
+    code: "port-isolated",
+    mend: {
+      script:
+        "for each in $(ls /sys/class/net/shop0/brif); do ip link set $each type bridge_slave isolated off; done",
+    },
+  },
+  {
+    what: "a rule of bridges between two ports",
+    break: other("forward", "drop;", "accept", "bridge", "0"),
+    ask: BESIDE,
+    code: "bridge-drop",
+    mend: "printed",
+  },
+  {
+    what: "a rule of bridges for what is for the host",
+    break: other("input", "ip saddr 10.40.0.2 drop;", "accept", "bridge", "0"),
+    ask: OUT,
+    code: "bridge-drop",
+    mend: "printed",
+  },
+  {
+    what: "a rule of the bridge's own link",
+    break: nft(
+      "table netdev other { chain c { type filter hook ingress device eth1 priority 0; tcp sport 7000 drop; } }",
+    ),
+    ask: OUT,
+    code: "device-drop",
+    mend: "printed",
+  },
+  {
+    what: "a rule of the uplink as it sends",
+    break: nft(
+      "table netdev other { chain c { type filter hook egress device eth1 priority 0; tcp dport 7000 drop; } }",
+    ),
+    ask: OUT,
+    code: "device-drop",
+    mend: "printed",
+  },
+  {
+    what: "masquerading is gone",
+    break: "nft flush table ip nat; nft delete table ip nat; nft flush ruleset",
+    ask: OUT,
+    code: "no-masquerade",
+    mend: "printed",
+  },
+  {
+    what: "a firewall within the container",
+    break: `ip netns exec web ${
+      nft("table ip own { chain out { type filter hook output priority 0; tcp dport 7000 drop; } }")
+    }`,
+    ask: OUT,
+    code: "output-drop",
+    mend: "printed",
+    undo: "ip netns exec web nft flush ruleset",
+  },
+  {
+    what: "a firewall within the container takes nothing in",
+    break: `ip netns exec web ${
+      nft("table ip own { chain in { type filter hook input priority 0; policy drop; } }")
+    }`,
+    ask: PORT,
+    code: "input-drop",
+    mend: "printed",
+    undo: "ip netns exec web nft flush ruleset",
+  },
+  {
+    what: "the container's route prohibits it",
+    break: "ip -n web route add prohibit 198.18.0.2",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip -n web route delete prohibit 198.18.0.2" },
+  },
+  {
+    what: "two networks are kept apart by a stranger",
+    break: other("forward", "iifname shop0 oifname farm0 drop;"),
+    ask: FAR,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "the rules of the published port are gone",
+    break: "nft flush ruleset; iptables -t nat -A POSTROUTING -s 10.40.0.0/24 ! -d 10.40.0.0/24 -j MASQUERADE",
+    ask: PORT,
+    code: "no-mapping",
+    mend: "printed",
+  },
+  {
+    what: "a foreign rule takes the published port away",
+    break: nft(
+      "table ip other { chain c { type nat hook prerouting priority -150; tcp dport 8080 dnat to 10.41.0.9:80; } }",
+    ),
+    ask: PORT,
+    code: "nobody-answers",
+    verdict: "unknown",
+    mend: { script: "nft delete table ip other" },
+  },
+  {
+    what: "two ends, of which one is dead",
+    break: nft(
+      "table ip other { chain c { type nat hook prerouting priority -150; ip daddr 198.18.0.1 tcp dport 9000 dnat to numgen inc mod 2 map { 0 : 10.41.0.2 . 80, 1 : 10.41.0.2 . 81 }; } }",
+    ),
+    ask: ["outside", "198.18.0.1", "tcp/9000"],
+    sometimes: true,
+    code: "nobody-listens",
+    mend: {
+      script: "nft delete table ip other; nft add table ip other" +
+        "; nft add chain ip other c '{ type nat hook prerouting priority -150; }'; nft add rule ip other c ip daddr 198.18.0.1 tcp dport 9000 dnat to 10.41.0.2:80",
+    },
+  },
+  {
+    what: "the container's link is gone",
+    break: "ip -n web link delete eth0",
+    ask: OUT,
+    code: "no-link",
+    mend: { script: "" },
+  },
+];

@@ -1,0 +1,110 @@
+/** A host with two networks, whose containers and neighbours are asked for real, and then explained. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import type { ExplanationDocument } from "../../src/explain/document.ts";
+import { commandsOn } from "../support/commands.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { serve, type Server } from "../support/traffic.ts";
+import { UPLINK } from "../support/way-out.ts";
+
+export interface Town extends AsyncDisposable {
+  machine: Machine;
+  patchbay(args: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }>;
+  explain(ask: readonly string[]): Promise<{ code: number; said: ExplanationDocument }>;
+  /** Whether real packets get there and back. */
+  isAnswered(ask: readonly string[]): Promise<boolean>;
+  /** As after `add`, whatever others have done. */
+  reset(): Promise<void>;
+}
+
+const ADDRESSES: Record<string, string> = {
+  outside: "198.18.0.2",
+  web: "10.40.0.2",
+  jug: "10.40.0.3",
+  far: "10.41.0.2",
+  host: "198.18.0.1",
+};
+
+const NETWORKS = {
+  shop: [{
+    type: "bridge",
+    bridge: "shop0",
+    isGateway: true,
+    ipMasq: true,
+    ipam: {
+      type: "host-local",
+      ranges: [[{ subnet: "10.40.0.0/24" }], [{ subnet: "fd40::/64" }]],
+      routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
+    },
+  }, { type: "portmap", capabilities: { portMappings: true } }],
+  farm: [{
+    type: "bridge",
+    bridge: "farm0",
+    isGateway: true,
+    ipam: { type: "host-local", ranges: [[{ subnet: "10.41.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
+  }],
+};
+
+export async function openTown(networks: Record<string, object[]> = NETWORKS): Promise<Town> {
+  const machine = await openMachine(), directory = mkdtempSync(`${tmpdir()}/town-`);
+  for (const [name, plugins] of Object.entries(networks)) {
+    writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
+  }
+  const { patchbay, must } = commandsOn(() => machine, () => directory);
+  const containers: Record<string, Container> = {};
+  for (const name of ["outside", "web", "jug", "far"]) containers[name] = await machine.container(name);
+  await machine.sh(`${UPLINK}; ip -n outside link set lo up
+    ip -n outside route add 10.41.0.0/24 via 198.18.0.1`);
+  await must("add", "shop", "web", "--ports", "8080:80");
+  await must("add", "shop", "jug");
+  await must("add", "farm", "far");
+  const servers: [Container | undefined, number][] = [
+    [containers["outside"], 7000],
+    [containers["web"], 80],
+    [containers["jug"], 80],
+    [containers["far"], 80],
+    [undefined, 53],
+  ];
+  const open: Server[] = [];
+  for (const [place, port] of servers) {
+    for (const protocol of ["tcp", "udp"] as const) open.push(await serve(machine, place, protocol, port));
+  }
+  const askers = Object.fromEntries(["tcp", "udp"].map((protocol, at) => [protocol, open[at]!]));
+  const firstSysctls = await machine.sh(`for each in ${SYSCTLS}; do sysctl $each 2>/dev/null || :; done`);
+  return {
+    machine,
+    patchbay,
+    async explain(ask) {
+      const { code, stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
+      if (stdout === "") throw new Error(`explain ${ask.join(" ")}: ${stderr}`);
+      return { code, said: (JSON.parse(stdout) as ExplanationDocument[])[0]! };
+    },
+    async isAnswered([from, to, protocol = "icmp"]) {
+      const place = containers[from!], [name, ownPort] = to!.split(":") as [string, string?];
+      const address = ADDRESSES[name] ?? name, [kind, port = ownPort] = protocol.split("/") as [string, string?];
+      if (kind === "icmp") return (await machine.run(["ping", "-nc1", "-W1", address], { in: place })).code === 0;
+      return await askers[kind]!.ask(place, address, Number(port)) !== undefined;
+    },
+    async reset() {
+      await machine.sh(`nft flush ruleset; nft delete table ip filter 2>/dev/null || :
+        ip neighbour flush all
+        echo '${firstSysctls}' | sysctl -q -p - || :`);
+      await patchbay(["repair"]);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const server of open) await server[Symbol.asyncDispose]();
+      await machine[Symbol.asyncDispose]();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+const SYSCTLS = [
+  "net.ipv4.ip_forward",
+  "net.ipv4.conf.shop0.forwarding",
+  "net.ipv4.conf.eth1.forwarding",
+  "net.ipv4.conf.all.rp_filter",
+  "net.ipv4.conf.eth1.rp_filter",
+  "net.ipv4.conf.shop0.rp_filter",
+  "net.bridge.bridge-nf-call-iptables",
+].join(" ");
