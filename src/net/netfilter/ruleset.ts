@@ -23,6 +23,12 @@ export interface RuleChain {
   isLegacy?: true;
 }
 
+/** For people. */
+export function chainText({ family, table, name, isLegacy }: RuleChain): string {
+  const words = [family, table, name].map((word) => /^\S+$/.test(word) ? word : JSON.stringify(word));
+  return `${words.join(" ")}${isLegacy ? " (iptables-legacy)" : ""}`;
+}
+
 export interface BaseChain {
   hook: HookName;
   priority: number;
