@@ -122,7 +122,7 @@ export class RuleWriter {
 
   private target(chains: readonly string[]): string {
     const below = chains.slice(1),
-      masks = `--nfmask 0x${this.one(["3", "ffffffff"])} --ctmask 0x${this.one(["1", "ff"])}`;
+      masks = `--nfmask 0x${this.one(["1", "ffffffff"])} --ctmask 0x${this.one(["1", "ff"])}`;
     const into = below.length === 0 ? "-j RETURN" : `${this.one(["-j", "-j", "-g"])} ${this.one(below)}`;
     return this.one([
       "-j ACCEPT",

@@ -1,6 +1,6 @@
 /** What is said of a packet of which not everything is known. That all else is judged as the kernel does, kernel-agrees shows. */
 import { describe, expect, test } from "bun:test";
-import { known, unknown } from "../../../src/net/netfilter/known-bytes.ts";
+import { known, knownNumber, unknown } from "../../../src/net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts } from "../../../src/net/netfilter/packet.ts";
 import type {
   Operation,
@@ -260,3 +260,19 @@ test.each([[0, true], [4, false], [16, false]])(
     expect([...ending!.packet.transport.mask.subarray(0, 2)]).toEqual(isKnown ? [255, 255] : [0, 0]);
   },
 );
+
+/** struct xt_connmark_tginfo2 with the masks 0x0f of the connection's mark, and 0x3c of the packet's. */
+test.each<[string, number, number[], Partial<PacketFacts>]>([
+  ["set", 0, [0x0e, 0x35], {}],
+  ["save", 1, [0x0e, 0x3c], {}],
+  ["restore", 2, [0x03, 0x31], {}],
+  ["save, without a connection", 1, [0x0e, 0x31], { state: "untracked" }],
+  ["save, shifted", 1 << 8 | 1, [], {}],
+])("CONNMARK: %s", (_, mode, marks, other) => {
+  const of = { ...packet, mark: knownNumber(0x0e), connectionMark: knownNumber(0x31), ...other };
+  const info = Uint8Array.of(5, 0, 0, 0, 0x0f, 0, 0, 0, 0x3c, 0, 0, 0, 0, mode >> 8, mode & 255, 0);
+  const rules = ruleset([[{ does: "target", name: "CONNMARK", revision: 2, info }]]);
+  const { endings } = traverse(rules, of, { hook: "forward" });
+  if (marks.length === 0) expect(endings.map(({ fate }) => fate)).toContain("is unknown");
+  else expect(endings.map((end) => [end.packet.mark.value[0], end.packet.connectionMark.value[0]])).toEqual([marks]);
+});
