@@ -1,6 +1,7 @@
 /** Facts of a namespace, read of the kernel. Nothing is changed: every message is a question. */
 import { type ListeningSocket, listListening } from "../ffi/netlink/diag/listening.ts";
-import { readRuleset } from "../ffi/netlink/nftables/whole-ruleset.ts";
+import { readAllRules } from "../ffi/all-rules.ts";
+import type { AskNetfilter } from "../ffi/netlink/nftables/whole-ruleset.ts";
 import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
@@ -63,11 +64,11 @@ export class Reading implements NetnsFacts {
   }
 
   rules() {
-    return this.once("rules", () =>
-      readRuleset((question) => {
-        this.reads++;
-        return question(this.socket(NETLINK_NETFILTER));
-      }));
+    const ask: AskNetfilter = (question) => {
+      this.reads++;
+      return question(this.socket(NETLINK_NETFILTER));
+    };
+    return this.once("rules", () => this.inside(() => readAllRules(ask)));
   }
 
   sysctl(key: string) {

@@ -50,6 +50,14 @@ export const setUps: SetUp[] = [
     mend: "printed",
   },
   {
+    what: "the older tables' FORWARD, which nft does not list",
+    break: "iptables-legacy -P FORWARD DROP",
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+    undo: "iptables-legacy -P FORWARD ACCEPT; iptables-legacy -F FORWARD",
+  },
+  {
     what: "a stranger's chain with the policy drop",
     break: other("forward", "", "drop"),
     ask: OUT,

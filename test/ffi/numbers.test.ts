@@ -15,7 +15,7 @@ const headers = `
   linux/if_link.h linux/if_packet.h linux/if_tun.h linux/magic.h linux/netfilter.h linux/netfilter/nf_conntrack_common.h
   linux/netfilter/nf_nat.h linux/netfilter/nf_tables.h linux/netfilter/nf_tables_compat.h linux/netfilter/nfnetlink.h
   linux/netfilter/nfnetlink_conntrack.h linux/netfilter/xt_addrtype.h linux/netfilter/xt_conntrack.h
-  linux/netfilter/xt_multiport.h linux/netfilter/xt_sctp.h linux/netlink.h linux/nsfs.h linux/pkt_cls.h
+  linux/netfilter/xt_multiport.h linux/netfilter/xt_sctp.h linux/netfilter_ipv4/ip_tables.h linux/netfilter_ipv6/ip6_tables.h linux/netlink.h linux/nsfs.h linux/pkt_cls.h
   linux/pkt_sched.h linux/ethtool.h linux/sockios.h linux/inet_diag.h linux/sock_diag.h linux/net_namespace.h linux/rtnetlink.h linux/sockios.h linux/tc_act/tc_mirred.h linux/un.h linux/veth.h
 `;
 

@@ -67,6 +67,20 @@ const stopping: Rules[] = [
     families: [6],
   },
   {
+    how: "iptables-legacy -N JUDGE; iptables-legacy -A JUDGE -i docker0 -j RETURN; " +
+      "iptables-legacy -A JUDGE -m conntrack --ctstate NEW -j REJECT; iptables-legacy -A FORWARD -i shop+ -j JUDGE",
+    says: "rule 2 of ip filter JUDGE (iptables-legacy)",
+    mend: "iptables-legacy -F JUDGE",
+    families: [4],
+  },
+  {
+    how:
+      "ip6tables-legacy -P FORWARD DROP; ip6tables-legacy -A FORWARD -o eth1 -p icmpv6 -m icmp6 --icmpv6-type 135 -j ACCEPT",
+    says: "the policy of ip6 filter FORWARD (iptables-legacy)",
+    mend: "ip6tables-legacy -P FORWARD ACCEPT",
+    families: [6],
+  },
+  {
     how: "ip neighbour replace 10.40.0.2 lladdr 02:00:00:00:00:77 dev shop0 nud permanent",
     says: "the host sends what is for 10.40.0.2 to 02:00:00:00:00:77, not to ",
     mend: "ip neighbour del 10.40.0.2 dev shop0",
@@ -162,6 +176,7 @@ test.each([
   `${FOREIGN} drop; }'; nft add rule inet other through ip saddr 10.0.0.0/8 accept; ` +
   "nft add rule inet other through ip6 saddr fd00::/8 accept",
   "iptables -t raw -A PREROUTING -m conntrack --ctstate NEW -j DROP",
+  "iptables-legacy -P FORWARD DROP; iptables-legacy -A FORWARD -m recent --name known --rcheck -j ACCEPT",
   "iptables -t nat -A PREROUTING -i shop0 -p tcp -j REDIRECT --to-ports 15001; iptables -P FORWARD DROP",
   "iptables -P FORWARD DROP; iptables -A FORWARD -o eth2 -j ACCEPT; ip rule add iif shop0 lookup 100",
   "iptables -P FORWARD DROP; iptables -A FORWARD -o eth2 -j ACCEPT; ip route append default via 198.18.0.2 dev eth1 metric 9",
@@ -172,6 +187,7 @@ test.each([
   const { stdout } = await patchbay(["inspect", "shop", "web"]);
   await machine.sh(`
     iptables -F FORWARD; iptables -P FORWARD ACCEPT; iptables -t raw -F; iptables -t nat -F PREROUTING
+    iptables-legacy -F FORWARD; iptables-legacy -P FORWARD ACCEPT
     nft delete table inet other 2>/dev/null || true
     ip rule del iif shop0 2>/dev/null || true; ip route del default metric 9 2>/dev/null || true
     ip -n web route replace default via 10.40.0.1

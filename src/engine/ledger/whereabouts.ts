@@ -110,11 +110,9 @@ export class HostView implements HostLook {
 
   rules(): Ruleset | undefined {
     return this.once("rules", () => {
-      const { readRuleset } = require(
-        "../../ffi/netlink/nftables/whole-ruleset.ts",
-      ) as typeof import("../../ffi/netlink/nftables/whole-ruleset.ts");
+      const { readAllRules } = require("../../ffi/all-rules.ts") as typeof import("../../ffi/all-rules.ts");
       const ask: AskNetfilter = (question) => onHost(({ netfilter }) => question(netfilter));
-      return undefinedOnError(() => readRuleset(ask));
+      return undefinedOnError(() => readAllRules(ask));
     });
   }
 

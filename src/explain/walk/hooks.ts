@@ -21,6 +21,9 @@ export interface HookPassage extends Passage {
   output?: Link;
 }
 
+/** Whether a frame has a connection depends on modules of the kernel. */
+const UNTRACKED = { state: undefined, status: unknown(4), connectionMark: unknown(4) };
+
 const CODES: Partial<Record<Passage["hook"], Code>> = {
   prerouting: "prerouting-drop",
   input: "input-drop",
@@ -39,7 +42,8 @@ export function throughHook(
     const text = "its rules cannot be read, or do not stand still";
     return stopped(traveller, { code: "rules-unread", what, text }, "unknown");
   }
-  const packet = { ...traveller.packet, input: passage.input, output: passage.output };
+  const { packet: own } = traveller, isFrame = passage.isBridge || passage.device !== undefined;
+  const packet = { ...own, ...isFrame && UNTRACKED, input: passage.input, output: passage.output };
   const traversal = traverse(rules, packet, passage), { endings, doubts } = traversal;
   const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
   const ended = endings.filter(({ fate }) => fate !== "passes");
@@ -49,7 +53,10 @@ export function throughHook(
     ...traveller,
     ...isMixed && (byChance ? { isChosen: true } : { isOpen: true }),
   };
-  const ways = passing.flatMap((way) => onward(passed(branch, what, way)));
+  const { state, status, connectionMark } = own, connection = { state, status, connectionMark };
+  const ways = passing.flatMap((way) =>
+    onward(passed(branch, what, isFrame ? { ...way, packet: { ...way.packet, ...connection } } : way))
+  );
   if (ended.length === 0) return ways;
   if (byChance && ended.every(isStop)) return [...ways, ...stopBy(branch, passage, ended[0]!)];
   return [...ways, ...doubtful(branch, what, traversal)];

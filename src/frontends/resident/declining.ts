@@ -12,7 +12,7 @@ import { variable } from "../../ffi/environment.ts";
 import { hasContent } from "../../process/kept-open.ts";
 import { mayFirewalldRun } from "../../interop/firewalld/client.ts";
 import { FAMILIES } from "../../interop/iptables/rule.ts";
-import { legacyTablesFile } from "../../interop/iptables/which-iptables.ts";
+import { legacyTablesFile } from "../../ffi/xtables/legacy-tables.ts";
 import { loadRecorded, pluginNamed } from "../../plugins/table.ts";
 import { nameOf, type Request } from "./protocol.ts";
 

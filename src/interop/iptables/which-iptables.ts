@@ -7,8 +7,8 @@
  */
 import { forgetAfterCall } from "../../process/calls.ts";
 import { EACCES, isErrno } from "../../ffi/errno.ts";
-import { readTextFile } from "../../ffi/files.ts";
 import { fileId, findInPath } from "../../ffi/find-in-path.ts";
+import { legacyTableNames } from "../../ffi/xtables/legacy-tables.ts";
 import type { Family } from "./rule.ts";
 
 type TablesForm = "nft" | "legacy";
@@ -44,19 +44,10 @@ export function tablesForm(path: string | undefined): TablesForm {
   return hasLegacyTable(4, "nat") || hasLegacyTable(6, "nat") ? "legacy" : "nft";
 }
 
-/**
- * Lists the older kernel tables of this thread's namespace; /proc/net is about the process's first thread. The file exists
- * only with the tables' modules. A table that was used once stays listed until the machine restarts, even when it is empty.
- */
-export function legacyTablesFile(family: Family): string {
-  return `/proc/thread-self/net/${family === 4 ? "ip" : "ip6"}_tables_names`;
-}
-
 /** Whether this thread's namespace has the table in the older kernel tables. */
 export function hasLegacyTable(family: Family, name: string): boolean {
   try {
-    const names = readTextFile(legacyTablesFile(family));
-    return names !== undefined && names.split("\n").includes(name);
+    return legacyTableNames(family).includes(name);
   } catch (error) {
     if (isErrno(error, EACCES)) return false;
     throw error;

@@ -57,6 +57,11 @@ export function withMask({ value, mask: knownBits }: KnownBytes, mask: Uint8Arra
   return result;
 }
 
+export function xored(left: KnownBytes, right: KnownBytes): KnownBytes {
+  const mask = left.mask.map((byte, at) => byte & right.mask[at]!);
+  return { value: left.value.map((byte, at) => (byte ^ right.value[at]!) & mask[at]!), mask };
+}
+
 export function isEqual({ value, mask }: KnownBytes, other: Uint8Array): Certainty {
   let answer: Certainty = "yes";
   for (let at = 0; at < other.length; at++) {

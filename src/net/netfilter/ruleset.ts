@@ -1,6 +1,6 @@
 /**
- * The rules of nf_tables as data, whoever wrote them: what was read of the kernel, in words (nft(8)). Pure, so that a
- * recorded ruleset is judged as the kernel's is.
+ * The rules of nf_tables and of iptables' older tables as data, whoever wrote them: what was read of the kernel, in words
+ * (nft(8)). Pure, so that a recorded ruleset is judged as the kernel's is.
  */
 
 export type RulesFamily = "ip" | "ip6" | "inet" | "bridge" | "netdev" | "arp";
@@ -19,8 +19,14 @@ export interface RuleChain {
   /** Undefined for a chain that others jump to. */
   base?: BaseChain;
   rules: readonly Rule[];
-  /** In the older tables (iptables-legacy). */
+  /** It is one of the older tables, which may have names that nf_tables' have, too. Its rules' handles are their numbers. */
   isLegacy?: true;
+}
+
+/** For people. */
+export function chainText({ family, table, name, isLegacy }: RuleChain): string {
+  const words = [family, table, name].map((word) => /^\S+$/.test(word) ? word : JSON.stringify(word));
+  return `${words.join(" ")}${isLegacy ? " (iptables-legacy)" : ""}`;
 }
 
 export interface BaseChain {
@@ -70,7 +76,7 @@ export type Operation =
   | { does: "redirect"; port?: Register; isFirm: boolean }
   | { does: "reject" }
   | { does: "notrack" }
-  /** xtables' own, as iptables-nft writes them. */
+  /** xtables' own, as iptables-nft and the older tables have them. */
   | { does: "match" | "target"; name: string; revision: number; info: Uint8Array }
   /** It changes nothing that another rule could ask for: a counter, a log. */
   | { does: "nothing"; name: string }

@@ -97,11 +97,7 @@ const steps: Steps = {
   redirect: ({ packet, registers }, { port, isFirm }) =>
     accepted(redirected(packet, choice(registers, port, 2, isFirm))),
   reject: ({ packet }) => ({ ends: [{ packet, verdict: { kind: "reject" } }] }),
-  // One that has a connection keeps it.
-  notrack: (branch) =>
-    branch.packet.state === "invalid"
-      ? changed(branch, { ...branch.packet, state: "untracked" })
-      : { goesOn: [branch] },
+  notrack: untracked,
   match: (branch, { name, revision, info }) =>
     asked(branch, xtablesMatch(name, revision, info, branch.packet) ?? "maybe"),
   target: (branch, { name, revision, info }) => {
@@ -152,6 +148,13 @@ function accepted(packet: PacketFacts): Step {
   return { ends: [{ packet, verdict: { kind: "accept" } }] };
 }
 
+/** One that has a connection keeps it. */
+function untracked(branch: Branch): Step {
+  return branch.packet.state === "invalid"
+    ? changed(branch, { ...branch.packet, state: "untracked" })
+    : { goesOn: [branch] };
+}
+
 function anything(branch: Branch): Step {
   const packet = {
     ...branch.packet,
@@ -175,11 +178,15 @@ function effectStep(branch: Branch, effect: Effect): Step {
     case "reject":
       return { ends: [{ packet, verdict: { kind: "reject" } }] };
     case "untracked":
-      return changed(branch, { ...packet, state: "untracked" });
+      return untracked(branch);
     case "mark":
       return changed(branch, { ...packet, mark: effect.mark });
+    case "connection mark":
+      return changed(branch, { ...packet, connectionMark: effect.mark });
     case "masquerade":
       return accepted(masqueraded(packet));
+    case "redirect":
+      return accepted(redirected(packet, effect.port));
     case "nat":
       return accepted(translated(packet, effect.changes, effect));
   }

@@ -3,7 +3,16 @@ import { textOf } from "./known-bytes.ts";
 import type { PacketFacts } from "./packet.ts";
 import { applyRule } from "./rule.ts";
 import type { RuleVerdict } from "./step.ts";
-import type { BaseChain, HookName, Rule, RuleChain, Ruleset, RulesFamily } from "./ruleset.ts";
+import type { Rule, RuleChain, Ruleset } from "./ruleset.ts";
+import {
+  type BasedChain,
+  type Called,
+  calledIn,
+  type ChainChoice,
+  type Moment,
+  moments,
+  tableOf,
+} from "./call-order.ts";
 
 /** A base chain's rule, or its policy. */
 export interface Place {
@@ -32,17 +41,7 @@ export interface Traversal {
   doubts: Doubt[];
 }
 
-export interface Passage {
-  hook: HookName;
-  /** Only chains from this priority on, and before the other. */
-  from?: number;
-  before?: number;
-  /** Without chains that translate: the connection is known here already. */
-  withoutNat?: boolean;
-  /** Chains of bridges, which see a packet as a frame; otherwise those of IP. */
-  isBridge?: boolean;
-  /** Chains of the link by which it comes in or leaves (ingress, egress). */
-  device?: string;
+export interface Passage extends ChainChoice {
   budget?: Budget;
 }
 
@@ -60,6 +59,8 @@ export function newBudget(): Budget {
 const DEEPEST = 16;
 /** Packets that differ in what rules made of them; more are not followed. */
 const MOST_PACKETS = 64;
+/** Ten tables have as many orders at one time. */
+const MOST_STATES = 252;
 /** As many as somebody reads. */
 const MOST_DOUBTS = 64;
 
@@ -67,10 +68,10 @@ export function traverse(ruleset: Ruleset, packet: PacketFacts, passage: Passage
   const walk = new Walk(ruleset, passage.budget ?? newBudget());
   let passing: WayOut[] = [{ fate: "passes", packet }];
   const ended: WayOut[] = [];
-  for (const group of groupsOf(ruleset, packet, passage)) {
-    const endings = passing.flatMap((ending) => walk.through(group, ending));
-    ended.push(...endings.filter(({ fate }) => fate !== "passes"));
-    passing = distinct(endings.filter(({ fate }) => fate === "passes"));
+  for (const moment of calledIn(ruleset, packet.family, passage)) {
+    const endings = walk.through(moment, passing);
+    ended.push(...endings.filter(hasEnded));
+    passing = distinct(endings.filter((ending) => !hasEnded(ending)));
     if (passing.length > MOST_PACKETS) {
       passing = [{ ...passing[0]!, fate: "is unknown" }];
       break;
@@ -86,59 +87,71 @@ export function certainFate({ endings }: Traversal): Fate | undefined {
 }
 
 const CONNTRACK = -200;
-const NAT_AT: Partial<Record<HookName, number>> = { prerouting: -100, output: -100, input: 100, postrouting: 100 };
-
-interface Group {
-  priority: number;
-  isNat: boolean;
-  chains: RuleChain[];
-}
-
-/**
- * In the kernel's order, which has the youngest of one priority first. Chains that translate are one step, and see only the first packet of a
- * connection.
- */
-function groupsOf(
-  { chains }: Ruleset,
-  packet: PacketFacts,
-  { hook, from = -Infinity, before = Infinity, isBridge = false, device, withoutNat = false }: Passage,
-): Group[] {
-  const ofIp: RulesFamily[] = [packet.family === 4 ? "ip" : "ip6", "inet"];
-  const families: RulesFamily[] = isBridge ? ["bridge"] : device === undefined ? ofIp : ["netdev", "inet"];
-  const based = chains.filter((chain): chain is RuleChain & { base: BaseChain } =>
-    chain.base?.hook === hook && families.includes(chain.family) &&
-    (device === undefined || chain.base.devices?.includes(device) === true)
-  ).reverse().sort((left, right) => left.base.priority - right.base.priority);
-  const nat = based.filter(({ base }) => base.type === "nat");
-  const groups: Group[] = based.filter(({ base }) => base.type !== "nat")
-    .map((chain) => ({ priority: chain.base.priority, isNat: false, chains: [chain] }));
-  if (nat.length > 0 && !withoutNat) groups.push({ priority: NAT_AT[hook] ?? 0, isNat: true, chains: nat });
-  return groups.filter(({ priority }) => priority >= from && priority < before)
-    .sort((left, right) => left.priority - right.priority);
-}
-
 class Walk {
   readonly doubts: Doubt[] = [];
 
   constructor(private readonly ruleset: Ruleset, private readonly budget: Budget) {}
 
-  through({ isNat, chains }: Group, ending: WayOut): WayOut[] {
-    if (isNat && ending.packet.state !== "new" && ending.packet.state !== undefined) return [ending];
-    let passing = [ending];
-    const done: WayOut[] = [];
-    for (const chain of chains) {
-      const endings = passing.flatMap(({ packet }) => this.base(chain, packet));
-      // What one chain has translated, no other one does.
-      const isDone = ({ fate, packet }: WayOut) =>
-        fate !== "passes" || (isNat && packet.status !== ending.packet.status);
-      done.push(...endings.filter(isDone));
-      passing = endings.filter((each) => !isDone(each));
-    }
-    return [...done, ...passing];
+  through(moment: Moment<Called>, passing: WayOut[]): WayOut[] {
+    return this.inAnyOrder(moment, passing, (called, ending) => this.call(called, ending), hasEnded);
   }
 
-  private base(chain: RuleChain, packet: PacketFacts): WayOut[] {
-    const { hook, priority, policy } = chain.base!;
+  private call({ isNat, chains }: Called, ending: WayOut): WayOut[] {
+    if (!isNat) return this.base(chains[0]!, ending.packet);
+    if (ending.packet.state !== "new" && ending.packet.state !== undefined) return [ending];
+    // What one chain has translated, no other one does.
+    const isDone = (each: WayOut) => hasEnded(each) || each.packet.status !== ending.packet.status;
+    return moments(chains, ({ base }) => base.priority, tableOf).reduce<WayOut[]>((ends, moment) => [
+      ...ends.filter(isDone),
+      ...this.inAnyOrder(
+        moment,
+        ends.filter((each) => !isDone(each)),
+        (chain, { packet }) => this.base(chain, packet),
+        isDone,
+      ),
+    ], [ending]);
+  }
+
+  /**
+   * How the lists of a moment are mixed is not known, so every order counts. A state is how much of each list has been
+   * called.
+   */
+  private inAnyOrder<T>(
+    lists: Moment<T>,
+    passing: WayOut[],
+    call: (one: T, ending: WayOut) => WayOut[],
+    isDone: (ending: WayOut) => boolean,
+  ): WayOut[] {
+    const done: WayOut[] = [], found = new Map<T, Map<string, WayOut[]>>();
+    const ask = (one: T, ending: WayOut) =>
+      found.getOrInsertComputed(one, () => new Map()).getOrInsertComputed(
+        keyOf(ending.packet),
+        () => call(one, ending),
+      );
+    let states = new Map([[lists.map(() => 0).join(), passing]]);
+    for (let calls = lists.flat().length; calls > 0; calls--) {
+      const next = new Map<string, WayOut[]>();
+      for (const [state, ways] of states) {
+        const at = state.split(",").map(Number);
+        if (ways.length === 0) continue;
+        for (const [index, list] of lists.entries()) {
+          if (at[index] === list.length) continue;
+          if (ways.length > MOST_PACKETS || states.size > MOST_STATES || this.budget.left-- < 0) {
+            return [...done, { ...ways[0]!, fate: "is unknown" }];
+          }
+          const ends = ways.flatMap((ending) => ask(list[at[index]!]!, ending));
+          done.push(...ends.filter(isDone));
+          const after = at.with(index, at[index]! + 1).join();
+          next.set(after, distinct([...(next.get(after) ?? []), ...ends.filter((each) => !isDone(each))]));
+        }
+      }
+      states = next;
+    }
+    return [...distinct(done), ...[...states.values()].flat()];
+  }
+
+  private base(chain: BasedChain, packet: PacketFacts): WayOut[] {
+    const { hook, priority, policy } = chain.base;
     // Before conntrack has seen it, a packet has no connection, and is invalid to rules.
     const isEarly = (hook === "prerouting" || hook === "output") && priority < CONNTRACK &&
       packet.state !== "untracked";
@@ -205,15 +218,17 @@ class Walk {
 const byName = new WeakMap<Ruleset, Map<string, RuleChain>>();
 
 /** The chain of that name in the table of the other one. */
-function chainNamed(ruleset: Ruleset, { family, table }: RuleChain, name: string): RuleChain | undefined {
-  const keyOfChain = (chain: Pick<RuleChain, "family" | "table" | "name">) =>
-    `${chain.family} ${chain.table} ${chain.name}`;
+function chainNamed(ruleset: Ruleset, from: RuleChain, name: string): RuleChain | undefined {
   let chains = byName.get(ruleset);
   if (chains === undefined) {
-    chains = new Map(ruleset.chains.map((chain) => [keyOfChain(chain), chain]));
+    chains = new Map(ruleset.chains.map((chain) => [`${tableOf(chain)} ${chain.name}`, chain]));
     byName.set(ruleset, chains);
   }
-  return chains.get(keyOfChain({ family, table, name }));
+  return chains.get(`${tableOf(from)} ${name}`);
+}
+
+function hasEnded({ fate }: WayOut): boolean {
+  return fate !== "passes";
 }
 
 type Jump = { kind: "jump" | "goto"; chain: string };
@@ -245,8 +260,6 @@ function distinctPackets(packets: readonly PacketFacts[]): PacketFacts[] {
 
 function distinct(endings: readonly WayOut[]): WayOut[] {
   const key = ({ fate, packet, by }: WayOut) =>
-    fate === "passes"
-      ? keyOf(packet)
-      : `${fate} ${by?.chain.family} ${by?.chain.table} ${by?.chain.name} ${by?.rule?.handle}`;
+    fate === "passes" ? keyOf(packet) : `${fate} ${by && tableOf(by.chain)} ${by?.chain.name} ${by?.rule?.handle}`;
   return [...new Map(endings.map((ending) => [key(ending), ending])).values()];
 }

@@ -18,6 +18,7 @@ import {
   slice,
   unknown,
   withMask,
+  xored,
 } from "./known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "./packet.ts";
 
@@ -94,6 +95,12 @@ const matches: Record<string, Match> = {
       bits = withMask(packet.mark, little32(info.getUint32(4, true)), little32(0));
     return turned(isEqual(bits, little32(wanted)), info.getUint8(8) !== 0);
   },
+  connmark: (info, packet, revision) => {
+    if (revision !== 1) return "maybe";
+    const isThere = hasConnection(packet), [wanted, mask] = [info.getUint32(0, true), info.getUint32(4, true)];
+    const bits = withMask(packet.connectionMark, little32(mask), little32(0));
+    return both(isThere, turned(isEqual(bits, little32(wanted)), info.getUint8(8) !== 0));
+  },
   iprange: (info, packet, revision) => {
     if (revision !== 1) return "maybe";
     const flags = info.getUint8(64), length = packet.family === 4 ? 4 : 16;
@@ -126,6 +133,11 @@ const STATE_BITS = { invalid: 1, established: 2, related: 4, new: 8, untracked: 
 
 export function stateBits(packet: PacketFacts): KnownBytes | undefined {
   return packet.state === undefined ? undefined : knownNumber(STATE_BITS[packet.state]);
+}
+
+function hasConnection({ state }: PacketFacts): Certainty {
+  if (state === undefined) return "maybe";
+  return state === "invalid" || state === "untracked" ? "no" : "yes";
 }
 
 /** The bits of SNAT and DNAT are asked of the connection's status. */
@@ -181,7 +193,8 @@ function little32(number: number): Uint8Array {
 
 export type Effect =
   | { kind: "nothing" | "reject" | "untracked" | "masquerade" }
-  | { kind: "mark"; mark: KnownBytes }
+  | { kind: "mark" | "connection mark"; mark: KnownBytes }
+  | { kind: "redirect"; port?: KnownBytes }
   /** What stays as it is is absent; what is chosen later is unknown. */
   | { kind: "nat"; changes: "source" | "destination"; address?: KnownBytes; port?: KnownBytes };
 
@@ -200,6 +213,7 @@ const WITHOUT_EFFECT = [
   "ECN",
   "LED",
   "RATEEST",
+  "TEE",
 ];
 
 /** Undefined for one that is not known. */
@@ -218,6 +232,10 @@ export function xtablesTarget(
     const [value, mask] = [view.getUint32(0, true), view.getUint32(4, true)];
     return { kind: "mark", mark: withMask(packet.mark, little32(~mask >>> 0), little32(value)) };
   }
+  if (name === "CONNMARK") return connectionMark(view, revision, packet);
+  if (name === "REDIRECT") {
+    return { kind: "redirect", port: (packet.family === 4 ? oldRange(view) : rangeOf(view, 6)).port };
+  }
   if (name === "DNAT" || name === "SNAT") {
     const changes = name === "DNAT" ? "destination" : "source";
     return { kind: "nat", changes, ...(revision === 0 ? oldRange(view) : rangeOf(view, packet.family)) };
@@ -225,7 +243,28 @@ export function xtablesTarget(
   return undefined;
 }
 
-const HAS_ADDRESS = 1, HAS_PORT = 2;
+/** struct xt_connmark_tginfo1 and 2: mark and mask of the connection, mask of the packet, then shifts and what to do. */
+function connectionMark(info: DataView, revision: number, packet: PacketFacts): Effect | undefined {
+  const SET = 0, SAVE = 1, RESTORE = 2, isShifted = revision === 2 && info.getUint8(13) !== 0;
+  const mode = info.getUint8(revision === 1 ? 12 : 14), isThere = hasConnection(packet);
+  if (revision < 1 || revision > 2 || isShifted || mode > RESTORE || isThere === "maybe") return undefined;
+  if (isThere === "no") return { kind: "nothing" };
+  const [value, mask, ofPacket] = [0, 4, 8].map((at) => little32(info.getUint32(at, true)));
+  const none = little32(0), beside = (bits: Uint8Array) => bits.map((byte) => ~byte);
+  const others = withMask(packet.connectionMark, beside(mask!), none);
+  switch (mode) {
+    case SET:
+      return { kind: "connection mark", mark: withMask(packet.connectionMark, beside(mask!), value!) };
+    case SAVE:
+      return { kind: "connection mark", mark: xored(others, withMask(packet.mark, ofPacket!, none)) };
+    default: {
+      const saved = withMask(packet.connectionMark, mask!, none);
+      return { kind: "mark", mark: xored(withMask(packet.mark, beside(ofPacket!), none), saved) };
+    }
+  }
+}
+
+const HAS_ADDRESS = 1, HAS_PORT = 2, PERSISTENT = 8;
 
 /** struct nf_nat_range and nf_nat_range2: flags, two addresses of 16 bytes, two ports. */
 function rangeOf(info: DataView, family: 4 | 6) {
@@ -239,8 +278,11 @@ function oldRange(info: DataView) {
 
 function translation(info: DataView, flags: number, addresses: number[], length: number, ports: number[]) {
   const bytes = (at: number, count: number) => new Uint8Array(info.buffer, info.byteOffset + at, count).slice();
+  const isFirm = (flags & ~(HAS_ADDRESS | HAS_PORT | PERSISTENT)) === 0;
   const one = ([first, last]: number[], count: number): KnownBytes =>
     compare(bytes(first!, count), bytes(last!, count)) === 0 ? known(bytes(first!, count)) : unknown(count);
+  // A random port, for example.
+  if (!isFirm) return { address: (flags & HAS_ADDRESS) !== 0 ? unknown(length) : undefined, port: unknown(2) };
   return {
     address: (flags & HAS_ADDRESS) !== 0 ? one(addresses, length) : undefined,
     port: (flags & HAS_PORT) !== 0 ? one(ports, 2) : undefined,

@@ -5,7 +5,7 @@
 import { closeFile, O_RDWR, openFile, writeAll } from "../../../src/ffi/files.ts";
 import { libc, utf8 } from "../../../src/ffi/libc.ts";
 import { NETLINK_NETFILTER, openNetlink } from "../../../src/ffi/netlink/socket.ts";
-import { readRuleset } from "../../../src/ffi/netlink/nftables/whole-ruleset.ts";
+import { readAllRules } from "../../../src/ffi/all-rules.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import { isEqual, known, knownNumber, textOf } from "../../../src/net/netfilter/known-bytes.ts";
 import { firstPacket } from "../../../src/net/netfilter/packet.ts";
@@ -120,6 +120,27 @@ function throughIptables(): string {
   }).join("");
 }
 
+function throughLegacy(): string {
+  return ([4, 6] as const).map((family) => {
+    const text = writer.legacy(family);
+    run([family === 4 ? "iptables-legacy-restore" : "ip6tables-legacy-restore"], text);
+    return text;
+  }).join("");
+}
+
+function newRules(): string {
+  switch (kind) {
+    case "of xtables":
+      return throughIptables();
+    case "of older tables":
+      return accepted(`flush ruleset\n${NOTES}`) + throughLegacy();
+    case "of both kinds":
+      return accepted(`flush ruleset\n${NOTES}\n${writer.ruleset()}`) + throughLegacy();
+    default:
+      return accepted(`flush ruleset\n${NOTES}\n${writer.ruleset()}`);
+  }
+}
+
 /** The marks of the packets that have passed, by their numbers. */
 function noted(): Map<number, number> {
   const found = ["v4", "v6"].flatMap((set) => {
@@ -147,10 +168,10 @@ const typeOf = (address: Uint8Array) => own.includes(address.toHex()) ? RTN_LOCA
 
 const doubts = new Map<string, number>(), contradicted: string[] = [];
 const found = { asked: 0, passing: 0, firm: 0 };
-const writer = new RuleWriter(kind === "with unknown fields");
+const writer = new RuleWriter(kind === "with unknown fields" || kind === "of both kinds");
 for (let number = 0; number < Number(rulesets); number++) {
-  const text = kind === "of xtables" ? throughIptables() : accepted(`flush ruleset\n${NOTES}\n${writer.ruleset()}`);
-  const ruleset = readRuleset((ask) => ask(socket))!;
+  const text = newRules();
+  const ruleset = readAllRules((ask) => ask(socket))!;
   const drawn = Array.from({ length: Number(packets) }, () => writer.packet());
   const judged = drawn.map((packet) => {
     const first = {

@@ -54,15 +54,36 @@ export class RuleWriter {
   }
 
   /** For iptables-restore, with matches and targets of xtables. */
-  xtables(family: 4 | 6): string {
+  xtables(family: 4 | 6, table = "mangle", policy = "ACCEPT"): string {
     const chains = ["A", "B", "C"],
-      lines = ["*mangle", ":PREROUTING ACCEPT", ...chains.map((chain) => `:${chain} -`)];
+      lines = [`*${table}`, `:PREROUTING ${policy}`, ...chains.map((chain) => `:${chain} -`)];
     for (const [index, chain] of ["PREROUTING", ...chains].entries()) {
       for (let count = 3 + randomBelow(8); count > 0; count--) {
-        lines.push(`-A ${chain} ${this.match(family)} -j ${this.target(chains.slice(index))}`);
+        lines.push(`-A ${chain} ${this.match(family)} ${this.target(chains.slice(index))}`);
       }
     }
     return [...lines, "COMMIT", ""].join("\n");
+  }
+
+  /** For the older tables: before conntrack, behind it, and where the destination is translated. */
+  legacy(family: 4 | 6): string {
+    const policy = () => randomBelow(8) === 0 ? "DROP" : "ACCEPT", nat: string[] = [], host = OWN[family];
+    for (let count = 1 + randomBelow(5); count > 0; count--) {
+      const to = family === 4 ? `10.9.0.2:${this.one(PORTS)}` : `[fd09::2]:${this.one(PORTS)}`;
+      const translation = this.one([
+        `DNAT --to-destination ${to}`,
+        `REDIRECT --to-ports ${this.one(PORTS)}`,
+        "RETURN",
+      ]);
+      nat.push(
+        `-A PREROUTING -p ${this.one(["tcp", "udp"])} -d ${this.one([...PREFIXES[family], host])} -j ${translation}`,
+      );
+    }
+    return [
+      this.xtables(family, "raw", policy()),
+      this.xtables(family, "mangle", policy()),
+      ["*nat", ":PREROUTING ACCEPT", ...nat, "COMMIT", ""].join("\n"),
+    ].join("");
   }
 
   private match(family: 4 | 6): string {
@@ -80,22 +101,40 @@ export class RuleWriter {
       () => `${not}-i ${this.one([LINK, "tu+", "eth0"])}`,
       () => `-m conntrack ${not}--ctstate ${this.one(["NEW", "ESTABLISHED,RELATED", "INVALID", "NEW,DNAT"])}`,
       () => `-m addrtype ${not}--${this.one(["src", "dst"])}-type ${this.one(["LOCAL", "UNICAST", "LOCAL,UNICAST"])}`,
+      () => `${not}-p ${this.one(["tcp", "udp", family === 4 ? "icmp" : "icmpv6", "132"])}`,
+      () => family === 4 ? this.one(["-f", "! -f"]) : "-p all",
+      () => `-m connmark ${not}--mark ${randomBelow(4)}/0x${this.one(["1", "3", "ffffffff"])}`,
       () => `-m mark ${not}--mark ${randomBelow(4)}/0x${this.one(["1", "3", "ffffffff"])}`,
       () => `-m comment --comment "some words"`,
       () => family === 4 ? `-p icmp -m icmp ${not}--icmp-type 8` : `-p icmpv6 -m icmp6 ${not}--icmpv6-type 128`,
     ];
-    return `${this.one(choices)()} ${randomBelow(3) === 0 ? "-m comment --comment x" : ""}`;
+    const unknown = [
+      () => `-m statistic --mode random --probability 0.5`,
+      () => `-m limit --limit 5/second`,
+      () => `-m length --length 28:${44 + randomBelow(20)}`,
+      () => family === 4 ? "-m ttl --ttl-lt 100" : "-m hl --hl-lt 100",
+      () => "-m pkttype --pkt-type unicast",
+      () => "-p tcp -m tcp --tcp-option 5",
+    ];
+    const asked = this.one(this.withUnknown && randomBelow(6) === 0 ? unknown : choices)();
+    return `${asked} ${randomBelow(3) === 0 ? "-m comment --comment x" : ""}`;
   }
 
   private target(chains: readonly string[]): string {
-    const below = chains.slice(1);
+    const below = chains.slice(1),
+      masks = `--nfmask 0x${this.one(["1", "ffffffff"])} --ctmask 0x${this.one(["1", "ff"])}`;
+    const into = below.length === 0 ? "-j RETURN" : `${this.one(["-j", "-j", "-g"])} ${this.one(below)}`;
     return this.one([
-      "ACCEPT",
-      "DROP",
-      "RETURN",
-      `MARK --set-xmark ${randomBelow(8)}/0x${this.one(["3", "ffffffff"])}`,
-      `MARK --or-mark ${randomBelow(8)}`,
-      below.length === 0 ? "RETURN" : `${this.one(below)}`,
+      "-j ACCEPT",
+      "-j DROP",
+      "-j RETURN",
+      "",
+      `-j MARK --set-xmark ${randomBelow(8)}/0x${this.one(["3", "ffffffff"])}`,
+      `-j MARK --or-mark ${randomBelow(8)}`,
+      `-j CONNMARK --set-xmark ${randomBelow(8)}/0x${this.one(["3", "ffffffff"])}`,
+      `-j CONNMARK ${this.one(["--save-mark", "--restore-mark"])} ${masks}`,
+      into,
+      into,
     ]);
   }
 

@@ -1,6 +1,6 @@
 /** What is said of a packet of which not everything is known. That all else is judged as the kernel does, kernel-agrees shows. */
 import { describe, expect, test } from "bun:test";
-import { known, unknown } from "../../../src/net/netfilter/known-bytes.ts";
+import { known, knownNumber, unknown } from "../../../src/net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts } from "../../../src/net/netfilter/packet.ts";
 import type {
   Operation,
@@ -212,4 +212,67 @@ test("destinations are translated once, and only for the first packet of a conne
     );
   expect(where(packet)).toEqual(["10.0.0.1"]);
   expect(where({ ...packet, state: "established" })).toEqual(["0.0.0.0"]);
+});
+
+test("how old the chains of two tables are is not known, so either may be called first", () => {
+  const at = (table: string, operations: Operation[]): RuleChain => ({
+    family: "ip",
+    table,
+    name: "base",
+    base: { hook: "forward", priority: 0, type: "filter", policy: "accept" },
+    rules: rulesOf([operations]),
+  });
+  const mark: Operation[] = [
+    { does: "put", into: 0, value: Uint8Array.of(1, 0, 0, 0) },
+    { does: "set meta", key: "mark", from: 0 },
+  ];
+  const dropped: Operation[] = [{ does: "meta", key: "mark", into: 0 }, is(1, 0, 0, 0), end("drop")];
+  const of = (...chains: RuleChain[]) => fate({ chains, setOf: () => undefined });
+  expect(of(at("a", mark), at("b", dropped))).toBeUndefined();
+  expect(of(at("b", dropped), at("a", mark))).toBeUndefined();
+  expect(of(at("a", dropped), at("a", mark))).toBe("is dropped");
+  expect(of(at("a", mark), at("a", dropped))).toBe("passes");
+  expect(of(...["a", "b", "c", "d"].map((table) => at(table, [end("drop")])))).toBe("is dropped");
+  const many = Array.from({ length: 40 }, (_, index) => at(`t${index}`, []));
+  expect(of(...many)).toBeUndefined();
+});
+
+test("a chain of an older table does not jump to one of nf_tables that has the same name", () => {
+  const table = { family: "ip", table: "filter" } as const;
+  const base = { hook: "forward", priority: 0, type: "filter", policy: "accept" } as const;
+  const chains: RuleChain[] = [
+    { ...table, name: "FORWARD", base, rules: rulesOf([[jump("OWN")]]) },
+    { ...table, name: "OWN", rules: [] },
+    { ...table, name: "FORWARD", base, rules: rulesOf([[jump("OWN")]]), isLegacy: true },
+    { ...table, name: "OWN", rules: rulesOf([[end("drop")]]), isLegacy: true },
+  ];
+  const { endings } = traverse({ chains, setOf: () => undefined }, packet, { hook: "forward" });
+  expect(endings.map(({ fate, by }) => [fate, by?.chain.isLegacy])).toEqual([["is dropped", true]]);
+});
+
+/** struct nf_nat_ipv4_multi_range_compat with one address and one port. */
+test.each([[0, true], [4, false], [16, false]])(
+  "a port that is chosen at random is not known: flags %d",
+  (flags, isKnown) => {
+    const info = Uint8Array.of(1, 0, 0, 0, 3 | flags, 0, 0, 0, 10, 0, 0, 1, 10, 0, 0, 1, 0, 80, 0, 80);
+    const rules = ruleset([[{ does: "target", name: "SNAT", revision: 0, info }]]);
+    const [ending] = traverse(rules, packet, { hook: "forward" }).endings;
+    expect([...ending!.packet.transport.mask.subarray(0, 2)]).toEqual(isKnown ? [255, 255] : [0, 0]);
+  },
+);
+
+/** struct xt_connmark_tginfo2 with the masks 0x0f of the connection's mark, and 0x3c of the packet's. */
+test.each<[string, number, number[], Partial<PacketFacts>]>([
+  ["set", 0, [0x0e, 0x35], {}],
+  ["save", 1, [0x0e, 0x3c], {}],
+  ["restore", 2, [0x03, 0x31], {}],
+  ["save, without a connection", 1, [0x0e, 0x31], { state: "untracked" }],
+  ["save, shifted", 1 << 8 | 1, [], {}],
+])("CONNMARK: %s", (_, mode, marks, other) => {
+  const of = { ...packet, mark: knownNumber(0x0e), connectionMark: knownNumber(0x31), ...other };
+  const info = Uint8Array.of(5, 0, 0, 0, 0x0f, 0, 0, 0, 0x3c, 0, 0, 0, 0, mode >> 8, mode & 255, 0);
+  const rules = ruleset([[{ does: "target", name: "CONNMARK", revision: 2, info }]]);
+  const { endings } = traverse(rules, of, { hook: "forward" });
+  if (marks.length === 0) expect(endings.map(({ fate }) => fate)).toContain("is unknown");
+  else expect(endings.map((end) => [end.packet.mark.value[0], end.packet.connectionMark.value[0]])).toEqual([marks]);
 });

@@ -32,12 +32,12 @@ export type AskNetfilter = <T>(question: (socket: NetlinkSocket) => T) => T;
 
 const ATTEMPTS = 5;
 
-/** Rules change while they are read. Undefined when they never stood still meanwhile, and without nf_tables. */
+/** Rules change while they are read. Undefined when they never stood still meanwhile. Without nf_tables there are none. */
 export function readRuleset(ask: AskNetfilter): Ruleset | undefined {
   const chains = ask((socket) => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const generation = currentGeneration(socket);
-      if (generation === undefined) return undefined;
+      if (generation === undefined) return [];
       const chains = readChains(socket);
       if (currentGeneration(socket) === generation) return chains;
     }

@@ -2,8 +2,9 @@
 import { undefinedOnError } from "../../../cni/error.ts";
 import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
-import { readRuleset } from "../../../ffi/netlink/nftables/whole-ruleset.ts";
+import { readAllRules } from "../../../ffi/all-rules.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { chainText } from "../../../net/netfilter/ruleset.ts";
 import { chainsInTheWay, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
@@ -29,12 +30,12 @@ export function firewallCaveats(conf: FirewallConf, { before, host }: Placed): C
   }
   if (host === undefined || backend !== "nftables") return caveats;
   const inTheWay = undefinedOnError(() => {
-    const rules = readRuleset((ask) => ask(host.netfilter));
+    const rules = readAllRules((ask) => ask(host.netfilter));
     return rules && chainsInTheWay(rules, sendersOf(before, host.route));
   });
-  for (const { family, table, name } of inTheWay ?? []) {
+  for (const chain of inTheWay ?? []) {
     const text =
-      `nftables cannot allow what another chain drops, and ${family} ${table} ${name} drops what its own rules do not ` +
+      `nftables cannot allow what another chain drops, and ${chainText(chain)} drops what its own rules do not ` +
       'accept; accept the network there, or take "backend": "iptables"';
     caveats.push({ key: "backend", text });
   }

@@ -10,7 +10,7 @@ import { familyOf } from "../../../ffi/netlink/route/address.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { unknown, withBytes } from "../../../net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
-import type { Ruleset } from "../../../net/netfilter/ruleset.ts";
+import { chainText, type Ruleset } from "../../../net/netfilter/ruleset.ts";
 import { type Budget, newBudget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
 import { ownTables } from "./own-tables.ts";
 
@@ -98,7 +98,7 @@ function isOwn({ chain }: Place): boolean {
 }
 
 function placeText({ chain, rule }: Place): string {
-  const name = [chain.family, chain.table, chain.name].map((word) => /^\S+$/.test(word) ? word : JSON.stringify(word))
-    .join(" ");
-  return rule === undefined ? `the policy of ${name}` : `a rule of ${name} (handle ${rule.handle})`;
+  const name = chainText(chain);
+  if (rule === undefined) return `the policy of ${name}`;
+  return chain.isLegacy ? `rule ${rule.handle} of ${name}` : `a rule of ${name} (handle ${rule.handle})`;
 }
