@@ -35,6 +35,10 @@ export interface BaseChain {
 export interface Rule {
   handle: bigint;
   readonly operations: readonly Operation[];
+  /** As it was written, by nft or with a match of iptables: a terminal may obey it. */
+  readonly comment?: string;
+  /** What Patchbay noted of the owner, where iptables does not show it. */
+  readonly owner?: string;
 }
 
 /** Where in the registers, in bytes: there are 64. */
@@ -100,4 +104,5 @@ export interface SetElement {
   isTimed: boolean;
   data?: Uint8Array;
   verdict?: Verdict;
+  readonly comment?: string;
 }

@@ -3,12 +3,14 @@ import { textOf } from "./known-bytes.ts";
 import type { PacketFacts } from "./packet.ts";
 import { applyRule } from "./rule.ts";
 import type { RuleVerdict } from "./step.ts";
-import type { BaseChain, HookName, Rule, RuleChain, Ruleset, RulesFamily } from "./ruleset.ts";
+import type { BaseChain, HookName, Rule, RuleChain, Ruleset, RulesFamily, SetElement } from "./ruleset.ts";
 
 /** A base chain's rule, or its policy. */
 export interface Place {
   chain: RuleChain;
   rule?: Rule;
+  /** What the rule found in a set, when that can be one element only. */
+  element?: SetElement;
 }
 
 export type Fate = "passes" | "is dropped" | "is rejected" | "is queued" | "is unknown";
@@ -166,7 +168,7 @@ class Walk {
         if (doubt !== undefined && this.doubts.length < MOST_DOUBTS) this.doubts.push({ chain, rule, about: doubt });
         next.push(...through);
         for (const end of ends) {
-          const fate = fateOf(end.verdict), by = { chain, rule };
+          const fate = fateOf(end.verdict), by = { chain, rule, element: end.element };
           if (fate !== undefined) endings.push({ fate, packet: end.packet, by });
           else if (end.verdict.kind === "continue") next.push(end.packet);
           else if (end.verdict.kind === "return") returned.push(end.packet);
@@ -207,7 +209,7 @@ const byName = new WeakMap<Ruleset, Map<string, RuleChain>>();
 /** The chain of that name in the table of the other one. */
 function chainNamed(ruleset: Ruleset, { family, table }: RuleChain, name: string): RuleChain | undefined {
   const keyOfChain = (chain: Pick<RuleChain, "family" | "table" | "name">) =>
-    `${chain.family} ${chain.table} ${chain.name}`;
+    [chain.family, chain.table, chain.name].join("\0");
   let chains = byName.get(ruleset);
   if (chains === undefined) {
     chains = new Map(ruleset.chains.map((chain) => [keyOfChain(chain), chain]));
@@ -248,5 +250,10 @@ function distinct(endings: readonly WayOut[]): WayOut[] {
     fate === "passes"
       ? keyOf(packet)
       : `${fate} ${by?.chain.family} ${by?.chain.table} ${by?.chain.name} ${by?.rule?.handle}`;
-  return [...new Map(endings.map((ending) => [key(ending), ending])).values()];
+  const found = new Map<string, WayOut>();
+  for (const ending of endings) {
+    const { by } = ending, isOtherElement = by?.element !== (found.get(key(ending)) ?? ending).by?.element;
+    found.set(key(ending), isOtherElement ? { ...ending, by: by && { ...by, element: undefined } } : ending);
+  }
+  return [...found.values()];
 }
