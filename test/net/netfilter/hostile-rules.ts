@@ -1,9 +1,9 @@
 /** In a namespace of its own: tables, chains and comments with all that the kernel permits, which nft would refuse. */
-import { attrTable, binary } from "../../../src/ffi/netlink/attrs.ts";
+import { attrTable, binary, custom } from "../../../src/ffi/netlink/attrs.ts";
 import { commitUnchanged } from "../../../src/ffi/netlink/nftables/batch.ts";
 import { accept, drop } from "../../../src/ffi/netlink/nftables/action.ts";
 import { comment } from "../../../src/ffi/netlink/nftables/comment.ts";
-import type { Expression } from "../../../src/ffi/netlink/nftables/expression.ts";
+import { type Expression, expressionList } from "../../../src/ffi/netlink/nftables/expression.ts";
 import { commentMatch } from "../../../src/ffi/netlink/nftables/extension.ts";
 import type { NftMessage } from "../../../src/ffi/netlink/nftables/message.ts";
 import { addRule } from "../../../src/ffi/netlink/nftables/rule.ts";
@@ -25,16 +25,27 @@ function chainWith(table: string, name: string, expressions: Expression[][], use
   return [addTable(chain.table), addBaseChain(chain, FORWARD), ...rules];
 }
 
-/** Neither is UTF-8. */
-const bytes = attrTable("NFTA_CHAIN", { table: binary(nft.NFTA_CHAIN_TABLE), name: binary(nft.NFTA_CHAIN_NAME) });
-const notUtf8: NftMessage = {
-  what: "create chain",
-  type: nft.NFT_MSG_NEWCHAIN,
-  flags: 0x400,
-  family: nft.NFPROTO_INET,
-  table: bytes,
-  values: { table: utf8("x\0"), name: Uint8Array.of(0xff, 0xfe, 0x9b, 0) },
-};
+const raw = attrTable("NFTA_CHAIN", { table: binary(nft.NFTA_CHAIN_TABLE), name: binary(nft.NFTA_CHAIN_NAME) });
+const rawRule = attrTable("NFTA_RULE", {
+  table: binary(nft.NFTA_RULE_TABLE),
+  chain: binary(nft.NFTA_RULE_CHAIN),
+  expressions: custom(nft.NFTA_RULE_EXPRESSIONS, expressionList),
+});
+
+/** Names that are no UTF-8, and would be the same where that is not looked at. */
+function chainOfBytes(name: number[], rule: Expression): NftMessage[] {
+  const where = { table: utf8("x\0"), name: Uint8Array.of(...name, 0) };
+  const message = { what: "create", flags: 0x400, family: nft.NFPROTO_INET };
+  return [
+    { ...message, type: nft.NFT_MSG_NEWCHAIN, table: raw, values: where },
+    {
+      ...message,
+      type: nft.NFT_MSG_NEWRULE,
+      table: rawRule,
+      values: { table: where.table, chain: where.name, expressions: [rule] },
+    },
+  ];
+}
 
 const socket = openNetlink(NETLINK_NETFILTER), long = "\u202e".repeat(84);
 commitUnchanged(socket, () => [
@@ -45,6 +56,7 @@ commitUnchanged(socket, () => [
     [commentMatch('name: "\x1b[31m" id: "\x07\u009b"'), accept],
     [commentMatch("\ud800\u2028".repeat(30)), accept],
   ]),
-  notUtf8,
+  ...chainOfBytes([0xff, 0x9b], drop),
+  ...chainOfBytes([0xfe, 0x9b], accept),
 ]);
 socket.close();

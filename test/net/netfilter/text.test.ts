@@ -114,7 +114,14 @@ describe("names and comments of others", () => {
         }'`,
       ),
     ) as Judgement;
-    expect(said.length).toBe(9);
+    expect(said.length).toBe(11);
+    const unlike = said.filter(({ chain }) => /^inet x [^y]/.test(chain)).map(({ place, line }) =>
+      `${place}: ${line}`
+    );
+    expect(unlike).toEqual([
+      'a rule of inet x "\\udcff\\udc9b" (handle 4): drop',
+      'a rule of inet x "\\udcfe\\udc9b" (handle 6): accept',
+    ]);
     for (const { place, line, maker } of [...said, ...judged!.by]) {
       for (const text of [place, line, ...Object.values(maker)]) expect(text).not.toMatch(DISTURBS);
       expect([...line].length).toBeLessThanOrEqual(72);

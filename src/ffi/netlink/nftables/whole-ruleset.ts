@@ -9,7 +9,7 @@ import type {
   SetElement,
   Verdict,
 } from "../../../net/netfilter/ruleset.ts";
-import { type AttrsOf, type AttrTable, attrTable, binary, type Rows, text, u64be } from "../attrs.ts";
+import { type AttrsOf, type AttrTable, attrTable, binary, exactText, type Rows, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { currentGeneration } from "./batch.ts";
@@ -22,8 +22,8 @@ import { elementListAttrs, setAttrs } from "./set.ts";
 import { chainAttrs, tableAttrs } from "./table.ts";
 
 const ruleAttrs = attrTable("NFTA_RULE", {
-  table: text(nft.NFTA_RULE_TABLE),
-  chain: text(nft.NFTA_RULE_CHAIN),
+  table: exactText(nft.NFTA_RULE_TABLE),
+  chain: exactText(nft.NFTA_RULE_CHAIN),
   handle: u64be(nft.NFTA_RULE_HANDLE),
   expressions: binary(nft.NFTA_RULE_EXPRESSIONS),
   userdata: binary(nft.NFTA_RULE_USERDATA),
