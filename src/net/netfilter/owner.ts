@@ -30,6 +30,8 @@ interface Program {
   chains?: RegExp;
   /** For rules in chains that all programs share. */
   comments?: RegExp;
+  /** Others may write rules for its links, too. */
+  links?: RegExp;
   /** It may have set the policy of iptables' own chains. */
   setsPolicies?: true;
 }
@@ -38,7 +40,13 @@ const CNI = "CNI plugins";
 
 /** The first that fits counts. */
 const programs: readonly Program[] = [
-  { name: "Docker", tables: /^docker-bridges$/, chains: /^DOCKER(-|$)/, setsPolicies: true },
+  {
+    name: "Docker",
+    tables: /^docker-bridges$/,
+    chains: /^DOCKER(-|$)/,
+    links: /^(docker0|br-[0-9a-f]{12})$/,
+    setsPolicies: true,
+  },
   {
     name: "firewalld",
     tables: /^firewalld(_|$)/,
@@ -49,9 +57,9 @@ const programs: readonly Program[] = [
   { name: "kube-router", chains: /^KUBE-(ROUTER|POD-FW|NWPLCY)-/, comments: /^kube-router / },
   { name: "kubelet", chains: /^KUBE-(FIREWALL$|KUBELET-)/ },
   { name: "kube-proxy", tables: /^kube-proxy$/, chains: /^KUBE-/, comments: /^kubernetes / },
-  { name: "libvirt", tables: /^libvirt_network$/, chains: /^(LIBVIRT_|libvirt-)/ },
-  { name: "netavark", tables: /^netavark$/, chains: /^NETAVARK[_-]/, comments: /^netavark / },
-  { name: "Tailscale", chains: /^ts-(input|forward|postrouting)$/ },
+  { name: "libvirt", tables: /^libvirt_network$/, chains: /^(LIBVIRT_|libvirt-)/, links: /^virbr\d+$/ },
+  { name: "netavark", tables: /^netavark$/, chains: /^NETAVARK[_-]/, comments: /^netavark /, links: /^podman\d+$/ },
+  { name: "Tailscale", chains: /^ts-(input|forward|postrouting)$/, links: /^tailscale\d+$/ },
   { name: "Calico", tables: /^calico$/, chains: /^cali-/, comments: /^cali:/ },
   { name: "Cilium", chains: /^(OLD_)?CILIUM_/, comments: /^cilium(-feeder)?:/ },
   { name: "flannel", tables: /^flannel-ipv[46]$/, chains: /^FLANNEL-/, comments: /^flanneld / },
@@ -89,7 +97,7 @@ export function makerOf(
   if (FOR_THE_ADMINISTRATOR.includes(chain.name)) {
     return { name: "the administrator", remark: `${chain.name} is a chain for rules of one's own` };
   }
-  return { name: "another program", ...remarkOn(chain, rule === undefined, ruleset) };
+  return { name: "another program", ...remarkOn(chain, rule, ruleset.chains) };
 }
 
 function programOfShared(chain: RuleChain, rule: Rule | undefined): Program | undefined {
@@ -125,26 +133,39 @@ function leadsTo({ operations }: Rule): string | undefined {
 
 const MOST_NAMED = 3;
 
-/** Where all programs write, and for a policy, those that are known to set it. */
+/** Which programs write here; for a policy, those that are known to set it. */
 function remarkOn(
-  { family, base }: RuleChain,
-  isPolicy: boolean,
-  { chains }: Pick<Ruleset, "chains">,
+  { family, base, isLegacy }: RuleChain,
+  rule: Rule | undefined,
+  chains: readonly RuleChain[],
 ): { remark?: string } {
   if (base === undefined) return {};
   const there = new Set<Program>();
   for (const chain of chains) {
-    const found = chain.family === family && isShared(chain) ? programOf(chain.name) : undefined;
+    const found = chain.family === family && chain.isLegacy === isLegacy && isShared(chain)
+      ? programOf(chain.name)
+      : undefined;
     if (found !== undefined) there.add(found);
   }
-  const setters = [...there].filter(({ setsPolicies }) => isPolicy && setsPolicies);
+  const setters = [...there].filter(({ setsPolicies }) => rule === undefined && setsPolicies);
   const all = (setters.length > 0 ? setters : [...there]).map(({ name }) =>
     name.endsWith("s") ? `${name}'` : `${name}'s`
   );
   const named = all.length > MOST_NAMED ? [...all.slice(0, MOST_NAMED), "others'"] : all, last = named.pop();
-  return last === undefined
-    ? {}
-    : { remark: `${named.length > 0 ? `${named.join(", ")} and ` : ""}${last} chains are here` };
+  const parts = last === undefined
+    ? []
+    : [`${named.length > 0 ? `${named.join(", ")} and ` : ""}${last} chains are here`];
+  const linkOf = rule && programs.find(({ links }) => linksIn(rule).some((name) => links?.test(name)));
+  if (linkOf !== undefined) parts.push(`the rule is for a link of ${linkOf.name}`);
+  return parts.length === 0 ? {} : { remark: parts.join("; ") };
+}
+
+function linksIn({ operations }: Rule): string[] {
+  return operations.flatMap((operation, at) => {
+    const before = operations[at - 1];
+    const isName = before?.does === "meta" && /^[io]ifname$/.test(before.key) && operation.does === "compare";
+    return isName ? [new TextDecoder().decode(operation.value).replace(/\0+$/, "")] : [];
+  });
 }
 
 type Attachment = Pick<Maker, "network" | "containerId">;

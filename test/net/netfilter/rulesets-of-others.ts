@@ -25,7 +25,8 @@ export const rulesets: SavedRuleset[] = [
       "ip nat DOCKER": "Docker",
       "ip filter FORWARD": "Docker",
       "ip filter FORWARD:": "another program (Docker's chains are here)",
-      "ip raw PREROUTING": "another program (Docker's and fail2ban's chains are here)",
+      "ip raw PREROUTING":
+        "another program (Docker's and fail2ban's chains are here; the rule is for a link of Docker)",
       "ip filter f2b-web": "fail2ban",
       "ip filter DOCKER-USER": "fail2ban, the administrator (DOCKER-USER is a chain for rules of one's own)",
     },
