@@ -1,8 +1,7 @@
 /** An explanation for programs: keys that stay, codes of codes.ts. */
-import { makerOf } from "../net/netfilter/owner.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
 import { partyText, protocolText } from "./question.ts";
-import type { Answered } from "./show.ts";
+import { type Answered, makerIn } from "./show.ts";
 import type { Remedy } from "./walk/traveller.ts";
 
 export interface ExplanationDocument {
@@ -41,7 +40,7 @@ export function explanationDocument({ question, explanation, reason }: Answered)
       where: cause.netns.label,
       what: cause.what,
       text: cause.text,
-      ...cause.place && { owner: makerOf(cause.place).name, rule: ruleOf(cause.place) },
+      ...cause.place && { owner: makerIn(cause)?.name, rule: ruleOf(cause.place) },
       mend: [...cause.mend ?? []],
     },
     ways,

@@ -1,8 +1,8 @@
 /** An explanation for people: its first line is the answer. */
-import { makerOf } from "../net/netfilter/owner.ts";
-import type { Place } from "../net/netfilter/traversal.ts";
+import { type Maker, makerOf } from "../net/netfilter/owner.ts";
+import { ownTableNames } from "../resources/packets/shared/own-tables.ts";
 import { partyText, protocolText, type Question } from "./question.ts";
-import type { Remedy, Step } from "./walk/traveller.ts";
+import type { Cause, Remedy, Step } from "./walk/traveller.ts";
 import type { Explanation } from "./walk/walk.ts";
 
 export interface Answered {
@@ -28,8 +28,8 @@ export function explainedInFull({ question, explanation, reason }: Answered): st
     lines.push(`  ${MARKS[step.state]}  ${step.what.padEnd(width)}  ${step.text}`);
   }
   if ("cause" in end) {
-    const maker = end.cause.place && makerText(end.cause.place);
-    if (maker !== undefined) lines.push("", `whose  ${maker}`);
+    const maker = makerIn(end.cause);
+    if (maker !== undefined) lines.push("", `whose  ${makerText(maker)}`);
     const mends = (end.cause.mend ?? []).map(remedyText);
     lines.push("", ...mends.map((text, at) => `${at === 0 ? "mend" : "    "}   ${text}`), `code   ${end.cause.code}`);
   }
@@ -40,9 +40,18 @@ function endText({ end }: Explanation): string {
   return "cause" in end ? `${end.cause.what}, ${end.cause.text}` : end.text;
 }
 
-function makerText(place: Place): string {
-  const { name, remark } = makerOf(place);
-  return remark === undefined ? name : `${name}; ${remark}`;
+/** In a container, whose root can write any mark, nothing is called ours. */
+export function makerIn({ netns, place }: Cause): Maker | undefined {
+  if (place === undefined) return undefined;
+  const rules = netns.rules() ?? { chains: [] };
+  return makerOf(place, rules, netns.container === undefined ? { tables: ownTableNames() } : undefined);
+}
+
+function makerText({ name, network, containerId, remark }: Maker): string {
+  const whose = [network && `network ${network}`, containerId && `container ${containerId}`].filter(Boolean).join(
+    ", ",
+  );
+  return [name, whose, remark].filter(Boolean).join("; ");
 }
 
 function remedyText(remedy: Remedy): string {

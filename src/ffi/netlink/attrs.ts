@@ -106,6 +106,28 @@ export const text = row<string>({
   },
 });
 
+/**
+ * For names that are told apart: bytes that are no UTF-8 come as halves of surrogate pairs, so no two names become one. Such
+ * a name can be shown, and not sent.
+ */
+export function exactText(type: number): Row<string> {
+  const { codec } = text(type);
+  return {
+    type,
+    codec: {
+      write: codec.write,
+      read: (p) => {
+        const read = codec.read(p);
+        if (!read.includes("\ufffd")) return read;
+        const bytes = [...p], end = bytes.indexOf(0);
+        return String.fromCharCode(
+          ...bytes.slice(0, end < 0 ? undefined : end).map((byte) => byte < 0x80 ? byte : 0xdc00 | byte),
+        );
+      },
+    },
+  };
+}
+
 export function nest<R extends Rows>(type: number, table: AttrTable<R>): Row<AttrsOf<R>> {
   return {
     type,

@@ -70,5 +70,5 @@ export function calledIn(
 
 /** An older table may have the name of one of nf_tables. */
 export function tableOf({ family, table, isLegacy }: RuleChain): string {
-  return `${isLegacy ? "older " : ""}${family} ${table}`;
+  return `${isLegacy ? "older " : ""}${family}\0${table}`;
 }

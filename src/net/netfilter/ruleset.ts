@@ -23,12 +23,6 @@ export interface RuleChain {
   isLegacy?: true;
 }
 
-/** For people. */
-export function chainText({ family, table, name, isLegacy }: RuleChain): string {
-  const words = [family, table, name].map((word) => /^\S+$/.test(word) ? word : JSON.stringify(word));
-  return `${words.join(" ")}${isLegacy ? " (iptables-legacy)" : ""}`;
-}
-
 export interface BaseChain {
   hook: HookName;
   priority: number;
@@ -41,6 +35,10 @@ export interface BaseChain {
 export interface Rule {
   handle: bigint;
   readonly operations: readonly Operation[];
+  /** As it was written, by nft or with a match of iptables: a terminal may obey it. */
+  readonly comment?: string;
+  /** What Patchbay noted of the owner, where iptables does not show it. */
+  readonly owner?: string;
 }
 
 /** Where in the registers, in bytes: there are 64. */
@@ -106,4 +104,5 @@ export interface SetElement {
   isTimed: boolean;
   data?: Uint8Array;
   verdict?: Verdict;
+  readonly comment?: string;
 }

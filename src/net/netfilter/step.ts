@@ -26,11 +26,15 @@ export type RuleVerdict = Verdict | { kind: "reject" | "unknown" };
 export interface Branch {
   packet: PacketFacts;
   registers: KnownBytes;
+  /** The last one that was found in a set, when it can be no other. */
+  found?: SetElement;
 }
 
 export interface RuleEnd {
   packet: PacketFacts;
   verdict: RuleVerdict;
+  /** Which `found` was. */
+  element?: SetElement;
 }
 
 interface Step {
@@ -87,7 +91,7 @@ const steps: Steps = {
     loaded(branch, into, swapped(slice(branch.registers, from, length), size)),
   lookup: lookupStep,
   put: (branch, { into, value }) => loaded(branch, into, known(value)),
-  verdict: ({ packet }, { verdict }) => ({ ends: [{ packet, verdict }] }),
+  verdict: ({ packet, found: element }, { verdict }) => ({ ends: [{ packet, verdict, element }] }),
   nat: ({ packet, registers }, { changes, address, port, isFirm }) => {
     const chosen = (register: Register | undefined, length: number) => choice(registers, register, length, isFirm);
     const translation = { address: chosen(address, packet.family === 4 ? 4 : 16), port: chosen(port, 2) };
@@ -96,7 +100,7 @@ const steps: Steps = {
   masquerade: ({ packet }) => accepted(masqueraded(packet)),
   redirect: ({ packet, registers }, { port, isFirm }) =>
     accepted(redirected(packet, choice(registers, port, 2, isFirm))),
-  reject: ({ packet }) => ({ ends: [{ packet, verdict: { kind: "reject" } }] }),
+  reject: ({ packet, found: element }) => ({ ends: [{ packet, verdict: { kind: "reject" }, element }] }),
   notrack: untracked,
   match: (branch, { name, revision, info }) =>
     asked(branch, xtablesMatch(name, revision, info, branch.packet) ?? "maybe"),
@@ -241,7 +245,10 @@ function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed
   if (set.isChanging) return asked(branch, "maybe");
   const { elements, mayMiss } = lookUp(set, slice(branch.registers, register, set.keyLength));
   const isThere: Certainty = elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
-  if (into === undefined || isThere === "no") return asked(branch, isInverted ? not(isThere) : isThere);
+  if (into === undefined || isThere === "no") {
+    const found = isInverted || elements.length !== 1 ? branch.found : elements[0];
+    return asked({ ...branch, found }, isInverted ? not(isThere) : isThere);
+  }
   const mayEnd = isThere === "maybe" ? "perhaps" : undefined;
   if (into === "verdict") {
     const ending = elements.filter(({ verdict }) => verdict?.kind !== "continue");
@@ -251,8 +258,9 @@ function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed
   return { mayEnd, goesOn: elements.map((element) => load(branch, into, dataOf(element))) };
 }
 
-function endBy({ verdict }: SetElement, packet: PacketFacts): RuleEnd {
-  return { packet, verdict: verdict ?? { kind: "unknown" } };
+function endBy(element: SetElement, packet: PacketFacts): RuleEnd {
+  const { verdict } = element;
+  return { packet, verdict: verdict ?? { kind: "unknown" }, element };
 }
 
 function dataOf({ data }: SetElement): KnownBytes {

@@ -3,7 +3,7 @@ import { textOf } from "./known-bytes.ts";
 import type { PacketFacts } from "./packet.ts";
 import { applyRule } from "./rule.ts";
 import type { RuleVerdict } from "./step.ts";
-import type { Rule, RuleChain, Ruleset } from "./ruleset.ts";
+import type { Rule, RuleChain, Ruleset, SetElement } from "./ruleset.ts";
 import {
   type BasedChain,
   type Called,
@@ -18,6 +18,8 @@ import {
 export interface Place {
   chain: RuleChain;
   rule?: Rule;
+  /** What the rule found in a set, when that can be one element only. */
+  element?: SetElement;
 }
 
 export type Fate = "passes" | "is dropped" | "is rejected" | "is queued" | "is unknown";
@@ -179,7 +181,7 @@ class Walk {
         if (doubt !== undefined && this.doubts.length < MOST_DOUBTS) this.doubts.push({ chain, rule, about: doubt });
         next.push(...through);
         for (const end of ends) {
-          const fate = fateOf(end.verdict), by = { chain, rule };
+          const fate = fateOf(end.verdict), by = { chain, rule, element: end.element };
           if (fate !== undefined) endings.push({ fate, packet: end.packet, by });
           else if (end.verdict.kind === "continue") next.push(end.packet);
           else if (end.verdict.kind === "return") returned.push(end.packet);
@@ -221,10 +223,10 @@ const byName = new WeakMap<Ruleset, Map<string, RuleChain>>();
 function chainNamed(ruleset: Ruleset, from: RuleChain, name: string): RuleChain | undefined {
   let chains = byName.get(ruleset);
   if (chains === undefined) {
-    chains = new Map(ruleset.chains.map((chain) => [`${tableOf(chain)} ${chain.name}`, chain]));
+    chains = new Map(ruleset.chains.map((chain) => [`${tableOf(chain)}\0${chain.name}`, chain]));
     byName.set(ruleset, chains);
   }
-  return chains.get(`${tableOf(from)} ${name}`);
+  return chains.get(`${tableOf(from)}\0${name}`);
 }
 
 function hasEnded({ fate }: WayOut): boolean {
@@ -260,6 +262,11 @@ function distinctPackets(packets: readonly PacketFacts[]): PacketFacts[] {
 
 function distinct(endings: readonly WayOut[]): WayOut[] {
   const key = ({ fate, packet, by }: WayOut) =>
-    fate === "passes" ? keyOf(packet) : `${fate} ${by && tableOf(by.chain)} ${by?.chain.name} ${by?.rule?.handle}`;
-  return [...new Map(endings.map((ending) => [key(ending), ending])).values()];
+    fate === "passes" ? keyOf(packet) : [fate, by && tableOf(by.chain), by?.chain.name, by?.rule?.handle].join("\0");
+  const found = new Map<string, WayOut>();
+  for (const ending of endings) {
+    const { by } = ending, isOtherElement = by?.element !== (found.get(key(ending)) ?? ending).by?.element;
+    found.set(key(ending), isOtherElement ? { ...ending, by: by && { ...by, element: undefined } } : ending);
+  }
+  return [...found.values()];
 }

@@ -193,6 +193,28 @@ test("where rules make more of a packet than is followed, nothing is said", () =
   expect(fate(ruleset([...marks, [end("drop")]]))).toBeUndefined();
 });
 
+describe("the element of a set by which a rule stops a packet", () => {
+  const web = element([10, 9, 0, 2]), mail = element([10, 9, 0, 3]);
+  const source: Operation = { does: "payload", base: "network", offset: 12, length: 4, into: 0 };
+  const found = (rules: Operation[][], of = packet) =>
+    traverse(ruleset(rules, { set: { elements: [web, mail] } }), of, { hook: "forward" }).endings
+      .filter((ending) => ending.fate === "is dropped").map(({ by }) => by?.element);
+
+  test("is told", () => expect(found([[source, lookup(), end("drop")]])).toEqual([web]));
+  test("is not told when there may be another", () => {
+    const unknownSource = firstPacket({ ...flow, source: unknown(4), destination: unknown(4) }, () => undefined);
+    expect(found([[source, lookup(), end("drop")]], unknownSource)).toEqual([undefined]);
+  });
+  test("is not told when the packet may be another one by then", () => {
+    const renamed: Operation[] = [
+      { does: "guess", name: "limit" },
+      { does: "put", into: 0, value: mail.key! },
+      { does: "set payload", base: "network", offset: 12, length: 4, from: 0 },
+    ];
+    expect(found([renamed, [source, lookup(), end("drop")]])).toEqual([undefined]);
+  });
+});
+
 test("destinations are translated once, and only for the first packet of a connection", () => {
   const to = (last: number): Operation[] => [
     { does: "put", into: 0, value: Uint8Array.of(10, 0, 0, last) },

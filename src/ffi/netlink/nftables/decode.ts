@@ -128,7 +128,8 @@ const decoders: Record<string, Decoder | undefined> = {
     return { does: "target", name, revision, info };
   },
   objref: (data) => {
-    const { type } = objrefAttrs.decode(data);
+    const { type, register: from, map } = objrefAttrs.decode(data);
+    if (map !== undefined) return { does: "lookup", register: register(from!), set: map, isInverted: false };
     return type === nft.NFT_OBJECT_COUNTER ? { does: "nothing", name: "counter" } : { does: "guess", name: "object" };
   },
   counter: nothing("counter"),

@@ -9,9 +9,9 @@ import {
   attrTable,
   binary,
   type Codec,
+  exactText,
   nest,
   type Rows,
-  text,
   u32be,
 } from "../attrs.ts";
 import { eachAttribute } from "../wire.ts";
@@ -98,7 +98,7 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 /** A value or a verdict inside an expression or a set element (linux/netfilter/nf_tables.h, enum nft_data_attributes). */
 const verdictAttrs = attrTable("NFTA_VERDICT", {
   code: u32be(nft.NFTA_VERDICT_CODE),
-  chain: text(nft.NFTA_VERDICT_CHAIN),
+  chain: exactText(nft.NFTA_VERDICT_CHAIN),
 });
 
 export const dataAttrs = attrTable("NFTA_DATA", {

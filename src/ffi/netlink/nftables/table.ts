@@ -1,7 +1,7 @@
 /** Tables, chains and named counters: `nft add`, `nft delete` (linux/netfilter/nf_tables.h). */
 import * as nft from "../uapi/nf-tables.ts";
 import { fromUtf8 } from "../../libc.ts";
-import { type AnyTable, attrTable, binary, custom, nest, text, u32be } from "../attrs.ts";
+import { type AnyTable, attrTable, binary, custom, exactText, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { comment } from "./comment.ts";
@@ -14,7 +14,7 @@ export interface Table {
 }
 
 export const tableAttrs = attrTable("NFTA_TABLE", {
-  name: text(nft.NFTA_TABLE_NAME),
+  name: exactText(nft.NFTA_TABLE_NAME),
   flags: u32be(nft.NFTA_TABLE_FLAGS),
   use: u32be(nft.NFTA_TABLE_USE),
   userdata: binary(nft.NFTA_TABLE_USERDATA),
@@ -90,8 +90,8 @@ function readNames(payload: Uint8Array): string[] {
 }
 
 export const chainAttrs = attrTable("NFTA_CHAIN", {
-  table: text(nft.NFTA_CHAIN_TABLE),
-  name: text(nft.NFTA_CHAIN_NAME),
+  table: exactText(nft.NFTA_CHAIN_TABLE),
+  name: exactText(nft.NFTA_CHAIN_NAME),
   hook: nest(nft.NFTA_CHAIN_HOOK, hookAttrs),
   policy: u32be(nft.NFTA_CHAIN_POLICY),
   type: text(nft.NFTA_CHAIN_TYPE),

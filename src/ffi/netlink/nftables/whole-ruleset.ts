@@ -7,22 +7,26 @@ import type {
   RuleSet,
   Ruleset,
   SetElement,
+  Verdict,
 } from "../../../net/netfilter/ruleset.ts";
-import { type AttrsOf, type AttrTable, attrTable, binary, type Rows, text, u64be } from "../attrs.ts";
+import { type AttrsOf, type AttrTable, attrTable, binary, exactText, type Rows, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { currentGeneration } from "./batch.ts";
+import { commentIn, ownerTagIn } from "./comment.ts";
 import { operationOf, verdictOf } from "./decode.ts";
 import { expressionList, type FoundExpression } from "./expression.ts";
+import { matchedComment } from "./extension.ts";
 import { familyNames, familyNumber, get, listObjects } from "./message.ts";
 import { elementListAttrs, setAttrs } from "./set.ts";
 import { chainAttrs, tableAttrs } from "./table.ts";
 
 const ruleAttrs = attrTable("NFTA_RULE", {
-  table: text(nft.NFTA_RULE_TABLE),
-  chain: text(nft.NFTA_RULE_CHAIN),
+  table: exactText(nft.NFTA_RULE_TABLE),
+  chain: exactText(nft.NFTA_RULE_CHAIN),
   handle: u64be(nft.NFTA_RULE_HANDLE),
   expressions: binary(nft.NFTA_RULE_EXPRESSIONS),
+  userdata: binary(nft.NFTA_RULE_USERDATA),
 });
 
 const UNSPECIFIED = 0;
@@ -57,15 +61,20 @@ function readChains(socket: NetlinkSocket): RuleChain[] {
     ),
   );
   const listed = list(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
-    { chain: `${family} ${found.table} ${found.chain}`, rule: ruleOf(found) },
+    { chain: keyOfObject(family, found.table, found.chain), rule: new ListedRule(found) },
   ]);
   const rules = Map.groupBy(listed, ({ chain }) => chain);
   return list(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
     const family = familyNames[number], { table, name } = found;
     if (family === undefined || dormant.has(`${number} ${table}`)) return [];
-    const own = rules.get(`${number} ${table} ${name}`) ?? [];
+    const own = rules.get(keyOfObject(number, table, name)) ?? [];
     return [{ family, table: table!, name: name!, base: baseOf(found, number), rules: own.map(({ rule }) => rule) }];
   });
+}
+
+/** Names may have blanks in them. */
+function keyOfObject(...names: (string | number | undefined)[]): string {
+  return names.join("\0");
 }
 
 function list<R extends Rows, T>(
@@ -96,17 +105,30 @@ function baseOf({ hook, policy, type }: ReturnType<typeof chainAttrs.decode>, fa
   };
 }
 
-/** Expressions are decoded when a packet comes to the rule. */
-function ruleOf({ handle, expressions }: ReturnType<typeof ruleAttrs.decode>): Rule {
-  let decoded: Rule["operations"] | undefined;
-  return {
-    handle: handle!,
-    get operations() {
-      return decoded ??= expressions === undefined
-        ? []
-        : (expressionList.read(expressions) as FoundExpression[]).map(operationOf);
-    },
-  };
+/** Decoded when a packet comes to it, or somebody asks whose it is: there may be thousands. */
+class ListedRule implements Rule {
+  readonly handle: bigint;
+  private decoded?: Rule["operations"];
+
+  constructor(private readonly found: ReturnType<typeof ruleAttrs.decode>) {
+    this.handle = found.handle!;
+  }
+
+  get operations(): Rule["operations"] {
+    return this.decoded ??= expressionsOf(this.found).map(operationOf);
+  }
+
+  get comment(): string | undefined {
+    return commentIn(this.found.userdata) || matchedComment(expressionsOf(this.found));
+  }
+
+  get owner(): string | undefined {
+    return ownerTagIn(this.found.userdata);
+  }
+}
+
+function expressionsOf({ expressions }: ReturnType<typeof ruleAttrs.decode>): FoundExpression[] {
+  return expressions === undefined ? [] : expressionList.read(expressions) as FoundExpression[];
 }
 
 class SetsOnDemand {
@@ -115,7 +137,7 @@ class SetsOnDemand {
   constructor(private readonly ask: AskNetfilter) {}
 
   named(chain: RuleChain, name: string): RuleSet | undefined {
-    const key = `${chain.family} ${chain.table} ${name}`;
+    const key = keyOfObject(chain.family, chain.table, name);
     if (!this.read.has(key)) this.read.set(key, this.ask((socket) => readSet(socket, chain, name)));
     return this.read.get(key);
   }
@@ -133,12 +155,16 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
   const elements = listObjects<SetElement>(
     socket,
     { ...question, type: nft.NFT_MSG_GETSETELEM, table: elementListAttrs, values: { table, set: name } },
-    (payload, found) => void found.push(...(elementListAttrs.decode(payload).elements ?? []).map(elementOf)),
+    (payload, found) =>
+      void found.push(
+        ...(elementListAttrs.decode(payload).elements ?? []).map((element) => new ListedElement(element)),
+      ),
   );
-  const { flags = 0, keyLength = 0, description } = found;
+  const { flags = 0, keyLength = 0, description, objectType = nft.NFT_OBJECT_COUNTER } = found;
   return {
     isInterval: (flags & nft.NFT_SET_INTERVAL) !== 0,
-    isChanging: (flags & (nft.NFT_SET_EVAL | nft.NFT_SET_TIMEOUT)) !== 0,
+    // What a limit or a quota says of the next packet is not known either.
+    isChanging: (flags & (nft.NFT_SET_EVAL | nft.NFT_SET_TIMEOUT)) !== 0 || objectType !== nft.NFT_OBJECT_COUNTER,
     keyLength,
     parts: (flags & nft.NFT_SET_CONCAT) === 0 ? [] : (description?.parts ?? []).map(({ length }) => length!),
     elements,
@@ -147,13 +173,26 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
 
 type FoundElement = NonNullable<ReturnType<typeof elementListAttrs.decode>["elements"]>[number];
 
-function elementOf({ key, keyEnd, data, flags = 0, expiresMs }: FoundElement): SetElement {
-  return {
-    key: key?.value,
-    keyEnd: keyEnd?.value,
-    isEnd: (flags & nft.NFT_SET_ELEM_INTERVAL_END) !== 0,
-    isTimed: expiresMs !== undefined,
-    data: data?.value,
-    verdict: verdictOf(data?.verdict),
-  };
+class ListedElement implements SetElement {
+  readonly key?: Uint8Array;
+  readonly keyEnd?: Uint8Array;
+  readonly isEnd: boolean;
+  readonly isTimed: boolean;
+  readonly data?: Uint8Array;
+  readonly verdict?: Verdict;
+  private readonly userdata?: Uint8Array;
+
+  constructor({ key, keyEnd, data, flags = 0, expiresMs, userdata }: FoundElement) {
+    this.key = key?.value;
+    this.keyEnd = keyEnd?.value;
+    this.isEnd = (flags & nft.NFT_SET_ELEM_INTERVAL_END) !== 0;
+    this.isTimed = expiresMs !== undefined;
+    this.data = data?.value;
+    this.verdict = verdictOf(data?.verdict);
+    this.userdata = userdata;
+  }
+
+  get comment(): string | undefined {
+    return commentIn(this.userdata) || undefined;
+  }
 }

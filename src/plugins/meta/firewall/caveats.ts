@@ -4,7 +4,7 @@ import type { Caveat, Earlier, Placed } from "../../../contract/plugin.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { readAllRules } from "../../../ffi/all-rules.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { chainText } from "../../../net/netfilter/ruleset.ts";
+import { chainText } from "../../../net/netfilter/text.ts";
 import { chainsInTheWay, type Senders } from "../../../resources/packets/firewall/accepted-elsewhere.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { FirewallConf } from "./firewall.schema.ts";

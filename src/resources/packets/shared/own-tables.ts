@@ -2,7 +2,7 @@
  * Every nftables table of ours in the kernel, by the kind of resource that writes it, and what a table consists of. Each
  * is made with its first element and deleted with its last. Rules that other programs must see stand in iptables' own tables instead (src/interop/iptables).
  */
-import type { Chain, Hook, Table } from "../../../ffi/netlink/nftables/table.ts";
+import { type Chain, type Hook, nameOfTable, type Table } from "../../../ffi/netlink/nftables/table.ts";
 import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";
 import type { Element, KeyType, NftSet } from "../../../ffi/netlink/nftables/set.ts";
 import { NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_NETDEV } from "../../../ffi/netlink/uapi/nf-tables.ts";
@@ -65,6 +65,11 @@ export const ownTables = {
     comment: "Patchbay: bridges from and to which nothing is forwarded",
   },
 } as const satisfies Record<string, OwnTable>;
+
+/** `inet patchbay_firewall`, and the others. */
+export function ownTableNames(): string[] {
+  return Object.values(ownTables).map(nameOfTable);
+}
 
 export interface TableFacts {
   table: OwnTable;

@@ -5,14 +5,14 @@ import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../../ffi/netlink/route/route.ts";
 import { linkTowards, routeTowards } from "../../../ffi/netlink/route/route-lookup.ts";
 import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
-import { familyName } from "../../../ffi/netlink/nftables/message.ts";
 import { familyOf } from "../../../ffi/netlink/route/address.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { unknown, withBytes } from "../../../net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
-import { chainText, type Ruleset } from "../../../net/netfilter/ruleset.ts";
+import type { Ruleset } from "../../../net/netfilter/ruleset.ts";
+import { placeText } from "../../../net/netfilter/text.ts";
 import { type Budget, newBudget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
-import { ownTables } from "./own-tables.ts";
+import { ownTableNames } from "./own-tables.ts";
 
 /** Addresses beyond every network of this host (RFC 5737, RFC 3849): packets to them take the default route. */
 const NOBODY = { 4: parseAddress("192.0.2.1")!, 6: parseAddress("2001:db8::1")! } as const;
@@ -92,13 +92,5 @@ function stopIn({ endings }: Traversal): Place | undefined {
 }
 
 function isOwn({ chain }: Place): boolean {
-  return Object.values(ownTables).some(({ name, family }) =>
-    `${familyName(family)} ${name}` === `${chain.family} ${chain.table}`
-  );
-}
-
-function placeText({ chain, rule }: Place): string {
-  const name = chainText(chain);
-  if (rule === undefined) return `the policy of ${name}`;
-  return chain.isLegacy ? `rule ${rule.handle} of ${name}` : `a rule of ${name} (handle ${rule.handle})`;
+  return ownTableNames().includes(`${chain.family} ${chain.table}`);
 }
