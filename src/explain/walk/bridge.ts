@@ -144,11 +144,11 @@ function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, 
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
   const port = linkAt(netns, known || -1) ?? (others.length === 1 ? others[0] : undefined);
   if (port !== undefined && port.kind !== "veth") {
-    const text = `leaves this host by ${port.name}, a port of ${bridge.name}`;
+    const text = `by ${port.name}, a port of ${bridge.name}`;
     const link = from === undefined ? bridge : port;
     return [{
       to: "end",
-      traveller: noted(traveller, port.name, text),
+      traveller: noted(traveller, port.name, `leaves this host ${text}`),
       end: { verdict: "leaves", netns, text, link },
     }];
   }

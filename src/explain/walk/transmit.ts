@@ -67,8 +67,8 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   const holder = world.holderOf(nextHop);
   const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
   if (beside) return toHolder(traveller, link, holder, nextHop);
-  const text = `leaves by ${parent.link.name}, with the MAC address of ${link.name}`;
-  const left = noted(traveller, parent.link.name, text);
+  const text = `by ${parent.link.name}, with the MAC address of ${link.name}`;
+  const left = noted(traveller, parent.link.name, `leaves ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns: traveller.netns, text, link } }];
 }
 
@@ -91,8 +91,8 @@ function away(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
-  const text = `leaves ${netns.container === undefined ? "this host" : netns.label} by ${link.name}`;
-  const left = noted(traveller, link.name, `${text}, to ${formatAddress(nextHop)}`);
+  const text = `by ${link.name}, to ${formatAddress(nextHop)}`;
+  const left = noted(traveller, link.name, `leaves ${netns.label} ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
 }
 
