@@ -21,6 +21,8 @@ import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { namedBy, shortId, shownName } from "../named-attachments.ts";
 import { containerNote, DIGITS_TO_SHOW, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 
+const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
+
 export const explainCommand: Command = {
   summary: "say what stops a packet, whose it is, and what mends it",
   operands: "[FROM] [TO] [tcp|udp|icmp[/PORT]]",
@@ -39,6 +41,7 @@ export const explainCommand: Command = {
   exitStatus:
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
     "nothing could be looked at.",
+  failureStatus: NOT_LOOKED_AT,
   run(given) {
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
     const questions = isAll ? allQuestions(given, attachments) : questionsOf(given, attachments);
@@ -73,8 +76,6 @@ function worst(answers: readonly Answered[]): number {
   const all = new Set(answers.map(statusOf));
   return [1, NOT_LOOKED_AT, 2].find((status) => all.has(status)) ?? 0;
 }
-
-const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
 
 function statusOf({ explanation }: Answered): number {
   return explanation === undefined ? NOT_LOOKED_AT : STATUS[explanation.verdict];
