@@ -111,6 +111,11 @@ export const codes = {
     title: "a rule of one link drops the packet before all others",
     help: "Chains of the hooks ingress and egress: `nft list ruleset netdev`.",
   },
+  "kept-apart": {
+    title: "a rule keeps networks or containers apart, on purpose",
+    help:
+      "The answer names the option, or the engine that does so. Change the network, detach the container, and attach it again.",
+  },
   "no-masquerade": {
     title: "the packet leaves with its private address, although the network masquerades",
     help: "The rules of `ipMasq` are gone or are not reached. `patchbay repair` makes them again.",

@@ -21,7 +21,9 @@ function isQuestion(type: number): boolean {
 test("it only asks, writes only its answer, and starts nothing", async () => {
   const { machine } = town;
   await machine.sh("iptables-legacy -A FORWARD -s 192.0.2.7 -j ACCEPT; nft add table inet other");
-  const before = await machine.sh("cat /proc/net/ip_tables_names; nft list ruleset; ip route show table all; ip rule");
+  const before = await machine.sh(
+    "cat /proc/net/ip_tables_names; nft list ruleset; ip route show table all; ip rule",
+  );
   const trace = ["strace", "-f", "-qq", "-s", "64", "-o", "/run/traced", "-e"];
   const calls =
     "trace=sendto,sendmsg,sendmmsg,write,pwrite64,execve,openat,setsockopt,unlink,unlinkat,mkdir,mkdirat,rename";

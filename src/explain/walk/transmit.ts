@@ -6,6 +6,7 @@ import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import { isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
+import { framed } from "../../net/netfilter/packet.ts";
 import { repairOf } from "./routing.ts";
 import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
@@ -18,7 +19,8 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   const local = fromLoopback(traveller, link);
   if (local !== undefined) return local;
   const { hook, device } = { hook: "egress", device: link.name } as const;
-  return throughHook(traveller, { hook, device, output: link }, (next) => onward(world, next, link));
+  const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
+  return throughHook(sent, { hook, device, output: link }, (next) => onward(world, next, link));
 }
 
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
