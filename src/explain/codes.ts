@@ -111,6 +111,11 @@ export const codes = {
     title: "a rule of one link drops the packet before all others",
     help: "Chains of the hooks ingress and egress: `nft list ruleset netdev`.",
   },
+  "leads-away": {
+    title: "the way to a container of this host leads out of it",
+    help:
+      "The route to its subnet is gone, or a narrower one wins: its bridge is down, has no address, or a VPN has the subnet.",
+  },
   "kept-apart": {
     title: "a rule keeps networks or containers apart, on purpose",
     help:

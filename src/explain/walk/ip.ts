@@ -43,9 +43,10 @@ function throughNat(
 
 /** The connection begins here, as far as this namespace knows. */
 export function tracking(traveller: Traveller): Traveller {
-  const { direction, netns, tracked, packet } = traveller;
-  if (direction === "answer" || tracked.some((each) => each.netns === netns)) return traveller;
-  const ends = endsOf(packet);
+  const { direction, netns, tracked, packet } = traveller, ends = endsOf(packet);
+  // A packet may come back to a namespace with other ends, as another connection.
+  const isKnown = tracked.some((each) => each.netns === netns && isSameEnds(each.after, ends));
+  if (direction === "answer" || isKnown) return traveller;
   return { ...traveller, tracked: [...tracked, { netns, before: ends, after: ends }] };
 }
 
@@ -53,11 +54,8 @@ export function tracking(traveller: Traveller): Traveller {
 export function tracked(traveller: Traveller): Traveller {
   const { direction, netns, packet } = traveller;
   if (direction === "answer") return traveller;
-  const after = endsOf(packet);
-  return {
-    ...traveller,
-    tracked: traveller.tracked.map((each) => each.netns === netns ? { ...each, after } : each),
-  };
+  const after = endsOf(packet), last = traveller.tracked.findLastIndex((each) => each.netns === netns);
+  return { ...traveller, tracked: traveller.tracked.map((each, at) => at === last ? { ...each, after } : each) };
 }
 
 /** An answer's address becomes again what it was before this namespace translated it. */

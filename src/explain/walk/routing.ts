@@ -70,6 +70,9 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
     return stopped(traveller, { code: "route-refused", what, text: `prohibited: ${destination}` });
   }
   if (errno === ENETUNREACH) return noRoute(traveller, destination);
+  if (input === undefined && sourceOf(traveller)[0] === LOOPBACK_NET && sourceOf(traveller).length === 4) {
+    return localnetOff(traveller, "errno" in plain ? undefined : linkAt(netns, plain.oif));
+  }
   if (input === undefined || "errno" in plain) {
     const isRefusal = errno === EINVAL || errno === EHOSTUNREACH;
     return isRefusal
@@ -81,6 +84,15 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
       stopped(traveller, { code: "route-refused", what, text: `unreachable: ${destination}` });
   }
   return reversePath(traveller, input) ?? refusedSource(traveller, errno, input);
+}
+
+export const LOOPBACK_NET = 127;
+
+export function localnetOff(traveller: Traveller, link: Link | undefined): Move[] {
+  const where = link?.name ?? "its link", source = formatAddress(sourceOf(traveller));
+  const text = `${source} may not leave by ${where}: route_localnet is 0`;
+  const mend = link && [{ run: `sysctl -w ${sysctlName(`net/ipv4/conf/${link.name}/route_localnet`)}=1` }];
+  return stopped(traveller, { code: "localnet-off", what: where, text, mend });
 }
 
 function noRoute(traveller: Traveller, destination: string): Move[] {

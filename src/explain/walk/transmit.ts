@@ -7,10 +7,8 @@ import { throughHook } from "./hooks.ts";
 import { isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
-import { repairOf } from "./routing.ts";
+import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
 import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
-
-const LOOPBACK_NET = 127;
 
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
   const down = notUp(traveller, link);
@@ -28,8 +26,7 @@ function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
   if (source.length !== 4 || source[0] !== LOOPBACK_NET) return undefined;
   const isAllowed = ["all", link.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/route_localnet`) === "1");
   if (isAllowed) return undefined;
-  const text = `${formatAddress(source)} may not leave by ${link.name}: route_localnet is 0`;
-  return stopped(traveller, { code: "localnet-off", what: link.name, text });
+  return localnetOff(traveller, link);
 }
 
 function onward(world: World, traveller: Traveller, link: Link): Move[] {
@@ -43,14 +40,14 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
     }
     if (world.isContainersEnd(link)) return nobodyAnswers(traveller, link, nextHop);
   }
-  return away(traveller, link, nextHop);
+  return away(world, traveller, link, nextHop);
 }
 
 function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, across = world.acrossFrom(netns, link);
-  if (across === undefined) return away(traveller, link, nextHop);
+  if (across === undefined) return away(world, traveller, link, nextHop);
   if (link.kind === "macvlan" || link.kind === "ipvlan") return overParent(world, traveller, link, across, nextHop);
-  if (link.kind !== "veth") return away(traveller, link, nextHop);
+  if (link.kind !== "veth") return away(world, traveller, link, nextHop);
   const wrong = wrongNeighbour(world, traveller, link, nextHop);
   if (wrong !== undefined) return wrong;
   const at = noted(traveller, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
@@ -83,13 +80,19 @@ function wrongNeighbour(world: World, traveller: Traveller, link: Link, nextHop:
 }
 
 /** To whom a link outside leads is not seen here. */
-function away(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
+function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, entry = netns.neighbour(link, nextHop), own = netns.addresses();
   const isSilent = entry !== undefined && entry.mac === undefined && (link.flags & NOARP) === 0;
   if (isSilent) return nobodyAnswers(traveller, link, nextHop);
   if (own.some(({ bytes }) => isSameBytes(bytes, nextHop))) {
     const text = `${formatAddress(nextHop)} is ${netns.label}'s own`;
     return stopped(traveller, { code: "gateway-missing", what: link.name, text });
+  }
+  const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
+  if (holder !== undefined && holder.netns !== netns) {
+    const { label } = holder.netns, whose = `${formatAddress(destinationOf(traveller))} is ${label}'s, on this host`;
+    const text = `${whose}, and the way there leads out by ${link.name}`;
+    return stopped(traveller, { code: "leads-away", what: "route", text, mend: repairOf(holder.netns) });
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
