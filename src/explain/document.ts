@@ -1,29 +1,8 @@
 /** An explanation for programs: keys that stay, codes of codes.ts. */
 import type { Place } from "../net/netfilter/traversal.ts";
 import { partyText, protocolText } from "./question.ts";
+import type { ExplanationDocument } from "./explanation.schema.ts";
 import { type Answered, makerIn } from "./show.ts";
-import type { Remedy } from "./walk/traveller.ts";
-
-export interface ExplanationDocument {
-  from: string;
-  to: string;
-  protocol: string;
-  verdict: "arrives" | "leaves" | "stops" | "unknown";
-  /** What is said first to people. */
-  text: string;
-  /** Where the packet ends, or what leaves it open; absent when it arrives or leaves. */
-  cause?: {
-    code: string;
-    where: string;
-    what: string;
-    text: string;
-    owner?: string;
-    rule?: { family: string; table: string; chain: string; handle?: string };
-    mend: Remedy[];
-  };
-  ways: { all: number; stopped: number };
-  steps: { direction: "going" | "answer"; what: string; text: string; state: string }[];
-}
 
 export function explanationDocument({ question, explanation, reason }: Answered): ExplanationDocument {
   const head = { from: partyText(question.from), to: partyText(question.to), protocol: protocolText(question) };

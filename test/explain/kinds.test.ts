@@ -1,6 +1,6 @@
 /** Other kinds of links and networks than a bridge with addresses: what is asked is tried for real, too. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ExplanationDocument } from "../../src/explain/document.ts";
+import type { ExplanationDocument } from "../../src/explain/explanation.schema.ts";
 import { commandsOn, networkFiles } from "../support/commands.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { UPLINK } from "../support/way-out.ts";

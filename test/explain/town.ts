@@ -1,7 +1,7 @@
 /** A host with two networks, whose containers and neighbours are asked for real, and then explained. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import type { ExplanationDocument } from "../../src/explain/document.ts";
+import { type ExplanationDocument, explanations } from "../../src/explain/explanation.schema.ts";
 import { commandsOn } from "../support/commands.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { serve, type Server } from "../support/traffic.ts";
@@ -85,7 +85,7 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
     async explain(ask) {
       const { code, stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
       if (stdout === "") throw new Error(`explain ${ask.join(" ")}: ${stderr}`);
-      return { code, said: (JSON.parse(stdout) as ExplanationDocument[])[0]! };
+      return { code, said: explanations.parse(JSON.parse(stdout))[0]! };
     },
     async isAnswered([from, to, protocol = "icmp"]) {
       const place = containers[from!], [, name = to!, ownPort] = /^([^:]+):([0-9]+)$/.exec(to!) ?? [];
