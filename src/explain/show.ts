@@ -1,5 +1,6 @@
 /** Explanations for people: the first line is the answer. */
 import { type Maker, makerOf } from "../net/netfilter/owner.ts";
+import { visible } from "../net/netfilter/foreign-name.ts";
 import { ruleLine } from "../net/netfilter/text.ts";
 import { ownTableNames } from "../resources/packets/shared/own-tables.ts";
 import type { HostFinding } from "./host-findings.ts";
@@ -32,7 +33,7 @@ export function overview(answers: readonly Answered[], findings: readonly HostFi
   const differ = answers.filter((each) => !isWell(each));
   const lines = [
     ...findings.map(({ code, text }) => `${code}  this host: ${text}`),
-    ...differ.map((each) => `${codeText(each)}  ${headline(each)}`),
+    ...differ.map((each) => `${codeText(each)}  ${visible(headline(each))}`),
   ];
   const well = answers.length - differ.length;
   return `${[...lines, `${well} of ${answers.length} ways arrive or leave`].join("\n")}\n`;
@@ -107,14 +108,14 @@ function makerText({ name, network, containerId, remark }: Maker): string {
 /** Commands one a line, as they are typed. */
 function remedyLines(remedy: Remedy): string[] {
   if ("advice" in remedy) return folded(remedy.advice, "", COLUMNS - 7).split("\n");
-  const lines = remedy.run.split("; ");
+  const lines = visible(remedy.run).split("; ");
   return remedy.because === undefined ? lines : [...lines.slice(0, -1), `${lines.at(-1)}   # ${remedy.because}`];
 }
 
 /** Broken at blanks; a word that is longer stays whole. */
 function folded(text: string, indent: string, columns = COLUMNS): string {
   const lines: string[] = [];
-  for (const word of text.match(/\s*\S+/g) ?? []) {
+  for (const word of visible(text).match(/\s*\S+/g) ?? []) {
     const last = lines.at(-1);
     if (last === undefined) lines.push(word);
     else if (last.length + word.length <= columns) lines[lines.length - 1] = last + word;

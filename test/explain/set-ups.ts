@@ -243,7 +243,10 @@ export const setUps: SetUp[] = [
     break: "ip link set eth1 down",
     ask: OUT,
     code: "no-route",
-    mend: { script: "ip link set eth1 up; ip route add default via 198.18.0.2" },
+    mend: {
+      script: "ip link set eth1 up; ip route add default via 198.18.0.2; " +
+        "ip address add fd99::1/64 dev eth1 nodad; ip -6 route add default via fd99::2",
+    },
   },
   {
     what: "the host has no default route",
