@@ -1,5 +1,6 @@
 /** What works is not called broken, and of two faults the first is named: mended, the other one. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ownShare } from "../support/share.ts";
 import { untilTrue } from "../support/until-true.ts";
 import { openTown, type Town } from "./town.ts";
 
@@ -63,7 +64,7 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
   },
 ];
 
-test.each(healthy)("$what: $verdict", async ({ how = "true", ask, verdict }) => {
+test.each(ownShare(healthy))("$what: $verdict", async ({ how = "true", ask, verdict }) => {
   await town.machine.sh(how);
   try {
     expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
@@ -165,7 +166,7 @@ const twice: {
   },
 ];
 
-test.each(twice)("first $first.1, then $second.1", async ({ first, second, ask }) => {
+test.each(ownShare(twice))("first $first.1, then $second.1", async ({ first, second, ask }) => {
   for (const [how] of [second, first]) await town.machine.sh(how);
   expect(await town.isAnswered(ask)).toBe(false);
   expect((await town.explain(ask)).said).toMatchObject({ verdict: "stops", cause: { code: first[1] } });

@@ -1,6 +1,7 @@
 /** Each set-up is tried with real packets first, then explained; what is printed mends it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { PATCHBAY } from "../support/plugins.ts";
+import { ownShare } from "../support/share.ts";
 import { untilTrue } from "../support/until-true.ts";
 import { setUps } from "./set-ups.ts";
 import { openTown, type Town } from "./town.ts";
@@ -11,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => town[Symbol.asyncDispose]());
 
-test.each(setUps)(
+test.each(ownShare(setUps))(
   "$what: $code",
   async ({ break: script, ask, code, verdict = "stops", mend, owner, sometimes, undo = "" }) => {
     await town.machine.sh(script);
