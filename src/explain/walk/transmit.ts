@@ -92,6 +92,11 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   }
   const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
   if (holder !== undefined && holder.netns !== netns) {
+    const isAbove = world.acrossFrom(holder.netns, holder.link)?.link.index === link.index;
+    if (isAbove && holder.link.kind !== "veth") {
+      const text = `${netns.label} does not reach a ${holder.link.kind} above its own ${link.name}`;
+      return stopped(traveller, { code: "macvlan-host", what: link.name, text });
+    }
     const { label } = holder.netns, whose = `${formatAddress(destinationOf(traveller))} is ${label}'s, on this host`;
     const text = `${whose}, and the way there leads out by ${link.name}`;
     return stopped(traveller, { code: "leads-away", what: "route", text, mend: repairOf(holder.netns) });
