@@ -57,14 +57,16 @@ const MOST_WAYS = 64, MOST_HOPS = 24;
  */
 export function explain(world: World, origin: Origin, flow: AskedFlow): Explanation {
   const whole = explainOne(world, origin, flow);
-  if (whole.verdict !== "unknown" || (flow.source !== undefined && flow.destination !== undefined)) return whole;
+  const isOfSomebody = flow.source !== undefined && flow.destination !== undefined;
+  if (isOfSomebody || (whole.verdict !== "unknown" && whole.ways.all === 1)) return whole;
   const each = STRANGERS[flow.family].map((stranger) =>
     explainOne(world, origin, { ...flow, source: flow.source ?? stranger, destination: flow.destination ?? stranger })
   );
   const isAlike = each.every(({ verdict, end }) =>
     verdict === each[0]!.verdict && codeOf(end) === codeOf(each[0]!.end)
   );
-  return isAlike ? { ...each[0]!, isForStrangers: true } : whole;
+  if (!isAlike) return whole;
+  return whole.verdict === each[0]!.verdict ? each[0]! : { ...each[0]!, isForStrangers: true };
 }
 
 function codeOf(end: End): string | undefined {

@@ -58,8 +58,8 @@ const attachmentOptions: OptionTable = {
 /** So many digits of an ID name its container: for commands that show something, and for commands that remove something. */
 export const DIGITS_TO_SHOW = 4, DIGITS_TO_REMOVE = 12;
 
-export function containerNote(digits: number): string {
-  return "CONTAINER is the container's ID, its network namespace (a path, a name of 'ip netns', or pid:N), or what its\n" +
+export function containerNote(digits: number, subject = "CONTAINER is the container's"): string {
+  return `${subject} ID, its network namespace (a path, a name of 'ip netns', or pid:N), or what its\n` +
     "engine calls it: podman's name, or a pod as NAMESPACE/NAME or NAME. At least\n" +
     `the first ${digits} digits name it, too, when the ID is a hash or a UUID, as engines make them.\n`;
 }

@@ -25,7 +25,7 @@ const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOO
 
 export const explainCommand: Command = {
   summary: "say what stops a packet, whose it is, and what mends it",
-  operands: "[FROM] [TO] [tcp|udp|icmp[/PORT]]",
+  operands: "[FROM] [TO] [PROTOCOL]",
   operandCount: [0, 3],
   needsRoot: true,
   options: {
@@ -35,12 +35,18 @@ export const explainCommand: Command = {
     json: { help: "print JSON" },
     "cache-dir": runtimeOptions["cache-dir"]!,
   },
-  notes: `${containerNote(DIGITS_TO_SHOW)}` +
-    'FROM and TO are a container, an address, "outside", "host", or "host:PORT".\n' +
+  notes: `${containerNote(DIGITS_TO_SHOW, "FROM and TO are a container's")}` +
+    'Or they are an address, "outside", "host", or "host:PORT". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
     "Without TO: the container's way out, its name servers, and each of its published ports from outside.\n",
   exitStatus:
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
     "nothing could be looked at.",
+  examples: [
+    { args: "web", what: "its way out, its names, and its published ports" },
+    { args: "web 198.51.100.9 tcp/443", what: "there, and the answer back" },
+    { args: "outside host:8080", what: "a published port, from outside" },
+    { args: "--all", what: "a line for each way that something stops, for cron" },
+  ],
   failureStatus: NOT_LOOKED_AT,
   run(given) {
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
