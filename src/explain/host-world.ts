@@ -64,13 +64,13 @@ export class HostWorld implements World {
     return undefined;
   }
 
-  /** This host, and the containers that packets came to. */
-  get namespaces(): Reading[] {
-    return [this.host, ...[...this.opened.values()].flatMap((each) => each?.facts ?? [])];
+  /** To which packets came. */
+  get containers(): Reading[] {
+    return [...this.opened.values()].flatMap((each) => each?.facts ?? []);
   }
 
   get reads(): number {
-    return this.namespaces.reduce((sum, { reads }) => sum + reads, 0);
+    return [this.host, ...this.containers].reduce((sum, { reads }) => sum + reads, 0);
   }
 
   close(): void {
