@@ -18,7 +18,7 @@ export class HostWorld implements World {
   ) {}
 
   /** Undefined where its path does not lead to a namespace other than ours. */
-  netnsOf(attachment: KnownAttachment): NetnsFacts | undefined {
+  netnsOf(attachment: KnownAttachment): Reading | undefined {
     return this.opened.getOrInsertComputed(attachment.netnsPath, () => {
       const open = undefinedOnError(() => openHost(attachment.netnsPath)), inside = open?.container?.inside;
       if (open === undefined || inside === undefined) return undefined;
@@ -64,9 +64,13 @@ export class HostWorld implements World {
     return undefined;
   }
 
+  /** To which packets came. */
+  get containers(): Reading[] {
+    return [...this.opened.values()].flatMap((each) => each?.facts ?? []);
+  }
+
   get reads(): number {
-    return [this.host, ...[...this.opened.values()].flatMap((each) => each?.facts ?? [])]
-      .reduce((sum, { reads }) => sum + reads, 0);
+    return [this.host, ...this.containers].reduce((sum, { reads }) => sum + reads, 0);
   }
 
   close(): void {

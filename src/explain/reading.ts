@@ -95,6 +95,12 @@ export class Reading implements NetnsFacts {
     );
   }
 
+  /** For what only a report lists. */
+  ask<T>(protocol: number, question: (socket: NetlinkSocket) => T): T {
+    this.reads++;
+    return question(this.socket(protocol));
+  }
+
   close(): void {
     for (const socket of this.sockets.values()) socket.close();
     this.sockets.clear();

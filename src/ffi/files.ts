@@ -265,7 +265,25 @@ export function replaceFile(
   if (options.durable) syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
 }
 
+const AT_FDCWD = -100, AT_SYMLINK_FOLLOW = 0x400;
+
+/**
+ * Makes a file with all of its bytes, or none: only its owner may read it. Fails with EEXIST when anything has the name, also
+ * a link that leads nowhere. It gets its name last, by its descriptor: what others put in the draft's place does not count.
+ */
+export function writeNewFile(path: string, bytes: Uint8Array): void {
+  const draft = `${path}.${writerId()}.tmp`;
+  unlessFailing(draft, createFile(draft, O_WRONLY), (fd) => {
+    writeAll(fd, bytes, path);
+    syncDescriptor(fd, path);
+    const own = cString(`/proc/self/fd/${fd}`);
+    check("link", rare().linkat(AT_FDCWD, own, AT_FDCWD, cString(path), AT_SYMLINK_FOLLOW), path);
+  });
+  removeFile(draft);
+}
+
 const rare = bindLater({
+  linkat: { args: ["i32", "ptr", "i32", "ptr", "i32"], returns: "i32" },
   fsync: { args: ["i32"], returns: "i32" },
   ftruncate: { args: ["i32", FFIType.i64_fast], returns: "i32" },
   rmdir: { args: ["ptr"], returns: "i32" },

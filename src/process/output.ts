@@ -69,6 +69,11 @@ export function printLine(text: string): void {
   print(text + "\n");
 }
 
+/** What is no text, and never for a terminal. */
+export function printBytes(bytes: Uint8Array): void {
+  writeInterruptibly(bytes);
+}
+
 /** For `--json`: no number loses digits. */
 export function printJson(value: unknown): void {
   printLine(JSON.stringify(value, (_, each: unknown) => typeof each === "bigint" ? rawJson(String(each)) : each, 2));

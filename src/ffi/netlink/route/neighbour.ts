@@ -3,16 +3,16 @@ import { formatAddress } from "../../../net/address.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, ENOENT, EOPNOTSUPP } from "../../errno.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6 } from "../../socket/socket.ts";
-import { attrTable, binary, u32 } from "../attrs.ts";
+import { attrTable, binary, u16, u32 } from "../attrs.ts";
 import { isNetlinkError, listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { RTM_GETNEIGH } from "../uapi/rtnetlink.ts";
+import type { Writer } from "../wire.ts";
 import { familyOf } from "./address.ts";
 import type { Link } from "./link.ts";
 
 /** struct ndmsg: family u8, three bytes, index s32, state u16, flags u8, type u8. */
 const NDMSG_BYTES = 12, INDEX_AT = 4, STATE_AT = 8;
-const neighbourAttrs = attrTable("NDA", { dst: binary(1), mac: binary(2) });
-const entryAttrs = attrTable("NDA", { mac: binary(2), master: u32(9) });
+const neighbourAttrs = attrTable("NDA", { dst: binary(1), mac: binary(2), vlan: u16(5), master: u32(9) });
 
 export interface Neighbour {
   /** Undefined while it has not answered. */
@@ -59,15 +59,22 @@ export function findNeighbour(
 }
 
 export function countNeighbours(socket: NetlinkSocket, family: 4 | 6): number {
-  const request: NetlinkRequest = {
-    what: "RTM_GETNEIGH dump",
-    type: RTM_GETNEIGH,
-    body: (writer) => {
-      writer.u8(family === 4 ? AF_INET : AF_INET6).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
-    },
-  };
-  return listOf<true>(socket, request, (_message, found) => void found.push(true)).length;
+  return listNeighbours(socket, family === 4 ? AF_INET : AF_INET6).length;
 }
+
+/** `ip neighbour show` of a family; of AF_BRIDGE, `bridge fdb show`. */
+export function listNeighbours(socket: NetlinkSocket, family: number) {
+  const body = (writer: Writer) => void writer.u8(family).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
+  return listOf<object>(socket, { what: "RTM_GETNEIGH dump", type: RTM_GETNEIGH, body }, ({ payload }, found) => {
+    const { mac, ...values } = neighbourAttrs.decode(payload.subarray(NDMSG_BYTES));
+    const view = new DataView(payload.buffer, payload.byteOffset), state = view.getUint16(STATE_AT, true);
+    const states = STATES.filter((_, bit) => state & (1 << bit)).join(" ");
+    found.push({ linkIndex: view.getInt32(INDEX_AT, true), ...values, mac: mac && formatMac(mac), states });
+  });
+}
+
+/** NUD_*, by their bits. */
+const STATES = ["incomplete", "reachable", "stale", "delay", "probe", "failed", "noarp", "permanent"];
 
 /** `bridge fdb get MAC br BRIDGE`: the index of the port behind which the bridge has seen the address. */
 export function portBehind(socket: NetlinkSocket, bridge: Pick<Link, "index">, mac: string): number | undefined {
@@ -75,11 +82,11 @@ export function portBehind(socket: NetlinkSocket, bridge: Pick<Link, "index">, m
   const request: NetlinkRequest = {
     what: `RTM_GETNEIGH ${mac}`,
     type: RTM_GETNEIGH,
-    table: entryAttrs,
+    table: neighbourAttrs,
     fixedBytes: NDMSG_BYTES,
     body(writer) {
       writer.u8(AF_BRIDGE).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
-      entryAttrs.encode(writer, { mac: parseMac(mac), master: bridge.index });
+      neighbourAttrs.encode(writer, { mac: parseMac(mac), master: bridge.index });
     },
   };
   tryRequest(socket, request, [ENOENT, ENODEV, EINVAL, EOPNOTSUPP], ({ payload }) => {

@@ -13,6 +13,8 @@ const ruleAttrs = attrTable("FRA", {
   destination: binary(rtnetlink.FRA_DST),
   inputLink: text(rtnetlink.FRA_IIFNAME),
   table: u32(rtnetlink.FRA_TABLE),
+  mark: u32(rtnetlink.FRA_FWMARK),
+  markMask: u32(rtnetlink.FRA_FWMASK),
 });
 
 /** struct fib_rule_hdr: family, dst length, src length, tos, table, reserved ×2, action (u8 each), flags u32. */
@@ -78,6 +80,8 @@ export interface ListedRule extends RoutingRule {
   priority: number;
   /** As listed, without what the kernel only tells: whether the links that it names are there. */
   bytes: Uint8Array;
+  mark?: number;
+  markMask?: number;
   /** Whether it matches the source only, and only looks up the table. */
   bySourceAlone: boolean;
 }
@@ -101,6 +105,8 @@ export function listRoutingRules(socket: NetlinkSocket, family: number): ListedR
         table: values.table ?? payload[4]!,
         priority: values.priority ?? 0,
         inputLink: values.inputLink,
+        mark: values.mark,
+        markMask: values.markMask,
         bySourceAlone: isBySourceAlone(payload),
         bytes: withoutState(payload),
       });

@@ -33,7 +33,12 @@ export const explainCommand: Command = {
     verbose: { short: "v", help: "print every step" },
     all: { help: "ask for all containers, and look at the host; a line for each that differs" },
     json: { help: "print JSON" },
-    "cache-dir": runtimeOptions["cache-dir"]!,
+    bundle: {
+      value: "FILE",
+      isNeverEmpty: true,
+      help: "write a report to send, a tar, to this new file; '-' is stdout",
+    },
+    ...runtimeOptions,
   },
   notes: `${containerNote(DIGITS_TO_SHOW, "FROM and TO are a container's")}` +
     'Or they are an address, "outside", "host", or "host:PORT". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
@@ -49,6 +54,8 @@ export const explainCommand: Command = {
   ],
   failureStatus: NOT_LOOKED_AT,
   run(given) {
+    const bundle = given.value("bundle"), report = bundle === undefined ? undefined : loadReport();
+    report?.refuseBundle(bundle!);
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
     const questions = isAll ? allQuestions(given, attachments) : questionsOf(given, attachments);
     const world = new HostWorld(attachments, labelOf);
@@ -60,17 +67,22 @@ export const explainCommand: Command = {
           : { question, explanation: explain(world, way.origin, way.flow) };
       });
       const findings = isAll ? hostFindings(world.host, attachments) : [];
-      if (given.has("json")) {
-        printJson(
-          isAll ? { host: findings, ways: answers.map(explanationDocument) } : answers.map(explanationDocument),
-        );
-      } else print(isAll ? overview(answers, findings) : explanationsText(answers, given.has("verbose")));
+      const ways = () => answers.map(explanationDocument);
+      const document = () => isAll ? { host: findings, ways: ways() } : ways();
+      const text = (isVerbose: boolean) => isAll ? overview(answers, findings) : explanationsText(answers, isVerbose);
+      if (bundle !== "-") {
+        if (given.has("json")) printJson(document());
+        else print(text(given.has("verbose")));
+      }
+      report?.writeBundle(bundle!, given, world, attachments, { text: text(true), document: document() });
       return isAll && findings.length > 0 ? 1 : worst(answers);
     } finally {
       world.close();
     }
   },
 };
+
+const loadReport = () => require("../report.ts") as typeof import("../report.ts");
 
 function allQuestions(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
   if (given.operands.length > 0) throw new UsageError("--all asks for every container, and takes no operands");
