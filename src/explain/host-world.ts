@@ -64,8 +64,13 @@ export class HostWorld implements World {
     return undefined;
   }
 
+  /** This host's, and each that the walk has come to. */
+  get namespaces(): Reading[] {
+    return [this.host, ...[...this.opened.values()].flatMap((each) => each?.facts ?? [])];
+  }
+
   get reads(): number {
-    return [this.host, ...[...this.opened.values()].flatMap((each) => each?.facts ?? [])]
+    return this.namespaces
       .reduce((sum, { reads }) => sum + reads, 0);
   }
 

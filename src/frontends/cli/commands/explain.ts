@@ -12,7 +12,9 @@ import {
   type Question,
 } from "../../../explain/question.ts";
 import { type Answered, explainedInFull } from "../../../explain/show.ts";
-import { explain } from "../../../explain/walk/walk.ts";
+import { prove } from "../../../explain/live/prove.ts";
+import { explain, type Explanation } from "../../../explain/walk/walk.ts";
+import { isHandedOver, leaveToCaller } from "../../../process/calls.ts";
 import { print, printJson } from "../../../process/output.ts";
 import { knownAttachments } from "../../../runtime/records.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
@@ -26,6 +28,12 @@ export const explainCommand: Command = {
   needsRoot: true,
   options: {
     ipv6: { short: "6", help: "ask for IPv6 where both ends have it" },
+    live: { help: "send one packet of it, and compare with the kernel's own trace" },
+    watch: {
+      value: "SECONDS",
+      otherwise: "10",
+      help: "send nothing: wait so long for a real packet of it (default: 10), and compare",
+    },
     json: { help: "print JSON" },
     "cache-dir": runtimeOptions["cache-dir"]!,
   },
@@ -36,14 +44,18 @@ export const explainCommand: Command = {
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
     "nothing could be looked at.",
   run(given) {
+    // Waiting for a packet is not a worker's.
+    if (isHandedOver() && (given.has("live") || given.has("watch"))) leaveToCaller("command");
     const attachments = knownAttachments(runtimeOf(given));
-    const world = new HostWorld(attachments, labelOf);
+    const world = new HostWorld(attachments, labelOf), watchMs = watchMsOf(given);
     try {
       const answers = questionsOf(given, attachments).map((question): Answered => {
         const way = asked(world, question);
-        return "reason" in way
-          ? { question, reason: way.reason }
-          : { question, explanation: explain(world, way.origin, way.flow) };
+        if ("reason" in way) return { question, reason: way.reason };
+        const explanation = explain(world, way.origin, way.flow), answered = { question, explanation };
+        if (watchMs === undefined && !given.has("live")) return answered;
+        const live = { ...way, world, explanation, watchMs };
+        return { ...answered, live: prove(live, () => explainedAnew(attachments, question)) };
       });
       if (given.has("json")) printJson(answers.map(explanationDocument));
       else print(answers.map(explainedInFull).join("\n"));
@@ -56,8 +68,33 @@ export const explainCommand: Command = {
 
 const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
 
-function statusOf({ explanation }: Answered): number {
+function statusOf({ explanation, live }: Answered): number {
+  if (live?.isRefused) return NOT_LOOKED_AT;
+  if (live?.agrees === "contradiction") return STATUS.unknown;
+  if (live?.verdict !== undefined) return STATUS[live.verdict];
   return explanation === undefined ? NOT_LOOKED_AT : STATUS[explanation.verdict];
+}
+
+const LONGEST_S = 600;
+
+function watchMsOf(given: GivenArguments): number | undefined {
+  const seconds = given.value("watch");
+  if (seconds === undefined) return undefined;
+  if (given.has("live")) throw new UsageError("--live sends, and --watch sends nothing: one of them");
+  if (!/^[0-9]+$/.test(seconds) || Number(seconds) === 0 || Number(seconds) > LONGEST_S) {
+    throw new UsageError(`--watch takes seconds, from 1 to ${LONGEST_S}: ${JSON.stringify(seconds)}`);
+  }
+  return Number(seconds) * 1000;
+}
+
+function explainedAnew(attachments: readonly KnownAttachment[], question: Question): Explanation | undefined {
+  const world = new HostWorld(attachments, labelOf);
+  try {
+    const way = asked(world, question);
+    return "reason" in way ? undefined : explain(world, way.origin, way.flow);
+  } finally {
+    world.close();
+  }
 }
 
 function questionsOf(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
