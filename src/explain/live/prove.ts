@@ -2,6 +2,7 @@
 import type { HookName, RuleChain } from "../../net/netfilter/ruleset.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { UntraceableError } from "../../ffi/netlink/nftables/trace.ts";
+import { formatAddress } from "../../net/address.ts";
 import { readSysctl } from "../../ffi/sysctl.ts";
 import { placeText, ruleLine } from "../../net/netfilter/text.ts";
 import type { Reading } from "../reading.ts";
@@ -49,14 +50,9 @@ function notTried(way: LiveWay, text: string): LiveProof {
 }
 
 function tried(way: LiveWay, again: () => Explanation | undefined): LiveProof {
-  let seen = run(way, (netns) => plainSigns(netns, way.flow.family)), silentEnd: SilentEnd | undefined;
-  const last = lastSight(seen.sights), { explanation } = way;
-  if (way.watchMs === undefined && isSilent(seen) && last !== undefined) {
-    const signs: SignsIn = (netns) =>
-      netns === last.netns ? bracketFor(netns, last.hook, way.flow.family) : plainSigns(netns, way.flow.family);
-    seen = run(way, signs);
-    silentEnd = isSilent(seen) ? endOf(seen.sights, signs, way.flow.family) : undefined;
-  }
+  const isWatching = way.watchMs !== undefined, { explanation, flow: { family } } = way;
+  let seen = run(way, (netns) => isWatching ? plainSigns(netns, family) : []), silentEnd: SilentEnd | undefined;
+  if (!isWatching && isSilent(seen)) ({ seen, silentEnd } = narrowed(way, seen));
   const judged = compareWithWalk(explanation, seen, silentEnd), proof = { ...judged, ...seen, way, involved: [] };
   if (judged.agrees !== "contradiction") return proof;
   const now = again(), isSame = now?.verdict === explanation.verdict && codeIn(now) === codeIn(explanation);
@@ -70,7 +66,13 @@ function reportOf({ way, sights }: LiveProof): Pick<LiveProof, "kernel" | "invol
     by?.rule
   );
   const lines = places.map((by) => `       ${placeText(by!)}: ${ruleLine(by!.rule!, by!.chain.family)}`);
-  return { kernel, involved: [`       Linux ${kernel}`, ...new Set(lines)] };
+  const { destination, protocol, destinationPort } = way.flow;
+  const to = destination === undefined ? [] : [`dst host ${formatAddress(destination)}`];
+  const port = destinationPort === undefined ? [] : [`dst port ${destinationPort}`];
+  const functions = `which function of the kernel's: pwru '${
+    [`${way.flow.family === 4 ? "ip" : "ip6"} proto ${protocol}`, ...to, ...port].join(" and ")
+  }'`;
+  return { kernel, involved: [...new Set(lines), `       Linux ${kernel}; ${functions}`] };
 }
 
 function codeIn({ end }: Explanation): string | undefined {
@@ -93,31 +95,53 @@ function plainSigns(netns: Reading, family: 4 | 6) {
 
 /** Where the kernel's own parts are, and what others usually take (linux/netfilter_ipv4.h). */
 const USUAL = [-401, -300, -200, -150, -100, 0, 50, 100, 225, 300];
+/** Before the very last of the kernel's. */
+const LAST = 2147483646;
 const NEXT: Partial<Record<HookName, readonly HookName[]>> = {
   prerouting: ["input", "forward"],
   output: ["postrouting"],
   forward: ["postrouting"],
 };
 
-/** Behind each priority that is, or may be, in use. */
-function bracketFor(netns: Reading, last: HookName, family: 4 | 6) {
-  return [last, ...NEXT[last] ?? []].flatMap((hook) => {
-    const used = chainsAt(netns, hook, family).map(({ base }) => base!.priority);
-    return [...new Set([...USUAL, ...used])].map((priority) => ({
-      hook: HOOK_NAMES.indexOf(hook as typeof HOOK_NAMES[number]),
-      priority: priority + 1,
-    }));
-  });
+/** Each chain of ours slows every packet of the namespace: first those that tell the hook, then those within it. */
+function narrowed(way: LiveWay, seen: LiveRun): { seen: LiveRun; silentEnd?: SilentEnd } {
+  const last = lastSight(seen.sights);
+  if (last === undefined) return { seen };
+  const ends = HOOK_NAMES.map((_, hook) => ({ hook, priority: LAST }));
+  const coarse = run(way, (netns) => netns === last.netns ? ends : [], true), sight = lastSight(coarse.sights);
+  if (!isSilent(coarse) || sight === undefined || !reaches(coarse, last)) return { seen: lossy(coarse) };
+  const signs: SignsIn = (netns) => netns === sight.netns ? bracketFor(sight, way.flow.family) : [];
+  const fine = signs(sight.netns).length === 0 ? coarse : run(way, signs, true), end = lastSight(fine.sights);
+  if (!isSilent(fine) || end === undefined || !reaches(fine, sight)) return { seen: lossy(fine) };
+  const ahead = signs(end.netns).filter(({ hook, priority }) =>
+    HOOK_NAMES[hook] === end.hook && priority > end.priority
+  );
+  if (ahead.length === 0) return { seen: fine, silentEnd: { sight: end, between: [] } };
+  const before = Math.min(...ahead.map(({ priority }) => priority));
+  const between = chainsAt(end.netns, end.hook, way.flow.family).filter(({ base }) =>
+    base!.priority >= end.priority && base!.priority < before
+  );
+  return { seen: fine, silentEnd: { sight: end, before, between } };
 }
 
-function endOf(sights: readonly Sight[], signs: SignsIn, family: 4 | 6): SilentEnd | undefined {
-  const sight = lastSight(sights);
-  if (sight === undefined) return undefined;
-  const { hook, priority, netns } = sight, at = HOOK_NAMES.indexOf(hook as typeof HOOK_NAMES[number]);
-  const ahead = signs(netns).filter((each) => each.hook === at && each.priority > priority);
-  const before = ahead.length === 0 ? undefined : Math.min(...ahead.map((each) => each.priority));
-  const between = before === undefined
-    ? []
-    : chainsAt(netns, hook, family).filter(({ base }) => base!.priority >= priority && base!.priority < before);
-  return { sight, before, between };
+/** A packet that comes less far than the one before it: some of the trace is lost, or they do not fare alike. */
+function lossy(seen: LiveRun): LiveRun {
+  return isSilent(seen) ? { ...seen, isLossy: true } : seen;
+}
+
+function reaches({ sights }: LiveRun, { netns, hook, direction }: Sight): boolean {
+  return sights.some((each) => each.netns === netns && each.hook === hook && each.direction === direction);
+}
+
+/** Behind each priority that is, or may be, in use, from where the packet was seen. */
+function bracketFor({ netns, hook: last, priority: from }: Sight, family: 4 | 6) {
+  const hooks = from === LAST ? NEXT[last] ?? [] : [last];
+  return hooks.flatMap((hook) => {
+    const used = chainsAt(netns, hook, family).map(({ base }) => base!.priority + 1);
+    const all = new Set([...USUAL.map((priority) => priority + 1), ...used, LAST]);
+    return [...all].filter((priority) => hook !== last || priority > from).map((priority) => ({
+      hook: HOOK_NAMES.indexOf(hook as typeof HOOK_NAMES[number]),
+      priority,
+    }));
+  });
 }

@@ -38,9 +38,10 @@ export interface LiveRun {
 export type SignsIn = (netns: Reading) => readonly { hook: number; priority: number }[];
 
 /** A second SYN would be sent after a second. The kernel has traced what it does before it wakes who waits. */
-const PATIENCE_MS = 700, SETTLING_MS = 60;
+const PATIENCE_MS = 700, BRIEF_MS = 250, SETTLING_MS = 60;
 
-export function run(way: LiveWay, signs: SignsIn): LiveRun {
+/** `isBrief`: an answer is not waited for, only what namespaces here do. */
+export function run(way: LiveWay, signs: SignsIn, isBrief = false): LiveRun {
   const { world, origin, flow, watchMs } = way, table = `patchbay_live_${randomBytes(6).toHex()}`;
   const sender = world.namespaces.find((each) => each === origin.netns)!, closing: { close(): void }[] = [];
   try {
@@ -61,7 +62,8 @@ export function run(way: LiveWay, signs: SignsIn): LiveRun {
       });
       return [{ events, sightings: new Sightings(netns, table, (headers) => numbers.directionOf(netns, headers)) }];
     });
-    const found = collect(trails, probe, watchMs), answer = found.answer ?? answerSeen(way, found.sights);
+    const found = collect(trails, probe, watchMs ?? (isBrief ? BRIEF_MS : PATIENCE_MS)),
+      answer = found.answer ?? answerSeen(way, found.sights);
     return { ...found, answer, mark: numbers.number };
   } finally {
     for (const each of closing.reverse()) each.close();
@@ -86,22 +88,22 @@ interface Trail {
   sightings: Sightings;
 }
 
-function collect(trails: readonly Trail[], probe: FlowProbe | undefined, watchMs: number | undefined) {
+function collect(trails: readonly Trail[], probe: FlowProbe | undefined, patienceMs: number) {
   const sights: Sight[] = [];
-  let answer = probe?.send(),
-    isLossy = false,
-    deadline = Date.now() + (watchMs ?? PATIENCE_MS),
-    settled: number | undefined;
-  for (let leftMs = deadline - Date.now(); leftMs > 0; leftMs = deadline - Date.now()) {
+  let answer = probe?.send(), isLossy = false, deadline = Date.now() + patienceMs, settled: number | undefined;
+  // The last look is behind the end: the process may have slept through it.
+  for (let isOver = false; !isOver;) {
     const isDecided = answer !== undefined || sights.some(({ verdict }) => verdict === "drop");
-    if (isDecided || (watchMs !== undefined && sights.length > 0)) {
+    if (isDecided || (probe === undefined && sights.length > 0)) {
       settled ??= Date.now() + (isDecided ? SETTLING_MS : PATIENCE_MS);
       deadline = Math.min(deadline, settled);
     }
+    const leftMs = Math.max(0, deadline - Date.now());
+    isOver = leftMs === 0;
     const wanted = trails.map(({ events: { fd } }) => ({ fd, events: POLLIN }));
     // What a probe waits for is in its errors, too, which poll tells unasked.
     if (probe !== undefined && answer === undefined) wanted.push({ fd: probe.fd, events: probe.awaits });
-    poll(wanted, Math.min(leftMs, deadline - Date.now()));
+    poll(wanted, leftMs);
     answer ??= probe?.look();
     for (const { events, sightings } of trails) {
       try {
@@ -112,11 +114,11 @@ function collect(trails: readonly Trail[], probe: FlowProbe | undefined, watchMs
       }
     }
   }
-  return { sights: distinctSights(sights), answer, isLossy };
+  return { sights: inOrder(sights), answer, isLossy };
 }
 
 /** In the order of the packet's way. Later packets of the flow say the same. */
-function distinctSights(sights: readonly Sight[]): Sight[] {
+function inOrder(sights: readonly Sight[]): Sight[] {
   const seen = new Set<string>(), isSending = (hook: string) => hook === "output" || hook === "postrouting";
   const place = ({ netns, hook, direction }: Sight) =>
     (direction === "answer" ? 3 : 0) + (netns.container === undefined ? 1 : isSending(hook) ? 0 : 2);
