@@ -12,6 +12,7 @@
  */
 import { basename, join } from "node:path";
 import { z } from "zod";
+import { explanations } from "../src/explain/explanation.schema.ts";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
@@ -40,6 +41,7 @@ export async function generate(): Promise<Map<string, string>> {
     return document;
   };
   publish("result", jsonSchema(result10));
+  publish("explanations", jsonSchema(explanations));
   publish("network-config", jsonSchema(networkConfig));
   const confs = new Map<string, z.ZodType>(), schemas = new Map<string, JsonSchema>(), ipam = new Set<string>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {

@@ -28,7 +28,7 @@ import {
 } from "../ffi/namespaces.ts";
 import { pluginNamed, pluginNames } from "../plugins/table.ts";
 import { TrialHost } from "./host.ts";
-import { shellWord } from "./shell-word.ts";
+import { shellWord } from "../process/shell-word.ts";
 import { NETNS_DIRECTORY, OWN_PLUGINS, SCRATCH, withoutLinks } from "./run-directories.ts";
 
 export class PluginFiles {

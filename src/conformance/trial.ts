@@ -7,7 +7,7 @@ import { Overdue } from "../process/run-program.ts";
 import { runTrusted } from "../process/trusted-executable.ts";
 import { type PluginAnswer, pluginAnswerOf, printedDocument, requireSuccess } from "./answer.ts";
 import type { TrialContainer, TrialHost } from "./host.ts";
-import { shellWord } from "./shell-word.ts";
+import { shellWord } from "../process/shell-word.ts";
 import { OWN_PLUGINS } from "./run-directories.ts";
 import type { Subject } from "./subjects.ts";
 import { AddFailed, UnmetDemand } from "./unmet-demand.ts";

@@ -120,12 +120,19 @@ interface BesideCalls<Spec> {
   stoppedByOthers?(spec: Spec, host: Host, look: HostLook): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
+  /** Where the container asks for names, as far as this resource says so. */
+  nameServers?(spec: Spec): NameServer[];
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
   /** What others' plugins of the same name do not remove: told to users who go back to them. */
   readonly leftByOthers?: string;
   /** What they leave of it changes nothing for anybody, and goes with the boot. */
   readonly isHarmlessWhenLeft?: true;
+}
+
+export interface NameServer {
+  address: string;
+  port: number;
 }
 
 /** How a network is removed. */

@@ -111,6 +111,16 @@ export const codes = {
     title: "a rule of one link drops the packet before all others",
     help: "Chains of the hooks ingress and egress: `nft list ruleset netdev`.",
   },
+  "leads-away": {
+    title: "the way to a container of this host leads out of it",
+    help:
+      "The route to its subnet is gone, or a narrower one wins: its bridge is down, has no address, or a VPN has the subnet.",
+  },
+  "kept-apart": {
+    title: "a rule keeps networks or containers apart, on purpose",
+    help:
+      "The answer names the option, or the engine that does so. Change the network, detach the container, and attach it again.",
+  },
   "no-masquerade": {
     title: "the packet leaves with its private address, although the network masquerades",
     help: "The rules of `ipMasq` are gone or are not reached. `patchbay repair` makes them again.",
@@ -136,6 +146,30 @@ export const codes = {
   "answer-elsewhere": {
     title: "the answer takes a way that does not lead back",
     help: "Routing rules and routes of the host decide: `ip rule`, `ip route get ADDRESS from ADDRESS`.",
+  },
+  "address-twice": {
+    title: "two containers have one address",
+    help: "Leases were lost, or two networks give out one subnet. Detach one of the two, and attach it again.",
+  },
+  "forwarding-reset": {
+    title: "a file sets forwarding to 0 when the host starts, or when its service is restarted",
+    help: "sysctl.d(5) says which file wins. What Patchbay has switched on is off again then.",
+  },
+  "neighbours-full": {
+    title: "the table of neighbours is nearly full",
+    help: "Behind `net.ipv4.neigh.default.gc_thresh3` the kernel forgets neighbours, and sending fails now and then.",
+  },
+  "connections-full": {
+    title: "the table of connections is nearly full",
+    help: "Behind `net.netfilter.nf_conntrack_max` new connections are dropped.",
+  },
+  "bridge-full": {
+    title: "a bridge has nearly all the ports that it may have",
+    help: "A bridge takes 1,023 ports. Give the network a second one.",
+  },
+  "two-backends": {
+    title: "rules are in nf_tables and in the older tables of iptables",
+    help: "Both judge every packet, and `nft` and `iptables` list one kind each. Move to one of them.",
   },
   "rules-unread": {
     title: "rules could not be read",

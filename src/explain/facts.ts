@@ -18,6 +18,8 @@ export interface NetnsFacts {
   links(): readonly Link[];
   addresses(): readonly LinkAddress[];
   route(question: RouteQuestion): RouteAnswer;
+  /** How many neighbours the namespace has. */
+  neighbours(family: 4 | 6): number;
   neighbour(link: Link, address: Uint8Array): Neighbour | undefined;
   /** The port of a bridge behind which it has seen the MAC address. */
   portBehind(bridge: Link, mac: string): number | undefined;

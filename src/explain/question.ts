@@ -1,5 +1,5 @@
 /** Who sends to whom, as a person asks it, and where the walk begins. */
-import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
+import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { RTN_LOCAL } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, isV6, parseAddress } from "../net/address.ts";
 import { linkAt, type NetnsFacts, type World } from "./facts.ts";
@@ -127,8 +127,13 @@ export function partyText(party: Party): string {
   return party.is === "container" ? party.label : party.is === "address" ? formatAddress(party.bytes) : party.is;
 }
 
-/** The end that is an address says it; undefined where none is. */
-export function familyFor(from: Party, to: Party): 4 | 6 | undefined {
-  const address = [from, to].find((each) => each.is === "address");
-  return address && (isV6(formatAddress(address.bytes)) ? 6 : 4);
+/** An end that is an address says it; otherwise IPv4, unless a container has none. */
+export function familyFor(from: Party, to: Party): 4 | 6 {
+  const isV4Address = (text: string) => !isV6(text.split("/")[0]!);
+  const without4 = [from, to].some((each) =>
+    each.is === "address"
+      ? each.bytes.length !== 4
+      : each.is === "container" && !gistOf(each.attachment).addresses.some(isV4Address)
+  );
+  return without4 ? 6 : 4;
 }

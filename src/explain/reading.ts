@@ -5,7 +5,7 @@ import type { AskNetfilter } from "../ffi/netlink/nftables/whole-ruleset.ts";
 import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
-import { findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
+import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
 import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
   NETLINK_NETFILTER,
@@ -46,6 +46,10 @@ export class Reading implements NetnsFacts {
     const ends = [destination, source].map((each) => each && formatAddress(each));
     const key = ["route", ...ends, inputLink, mark, protocol, sourcePort, destinationPort].join(" ");
     return this.once(key, () => askRoute(this.routing, question));
+  }
+
+  neighbours(family: 4 | 6) {
+    return this.once(`neighbours ${family}`, () => countNeighbours(this.routing, family));
   }
 
   neighbour(link: Link, address: Uint8Array) {

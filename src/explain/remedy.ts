@@ -4,6 +4,7 @@ import { addressOfEnd, type PacketFacts } from "../net/netfilter/packet.ts";
 import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
+import { shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
 import { type Remedy, STRANGERS } from "./walk/traveller.ts";
 
@@ -18,7 +19,7 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   if (only === undefined) {
     return [{ advice: `change ${chain.family} ${chain.table} ${chain.name}, or ask whoever wrote it` }];
   }
-  const inside = at.netns.container === undefined ? "" : `nsenter --net=${quoted(at.netns.container.netnsPath)} `;
+  const inside = at.netns.container === undefined ? "" : `nsenter --net=${shellWord(at.netns.container.netnsPath)} `;
   const ends = endsAsText(packet);
   const isIptables = (chain.family === "ip" || chain.family === "ip6") && HOOKS_OF_IPTABLES.has(only.name);
   if (chain.family === "bridge") return [{ run: nftByPorts(only, packet).map((line) => inside + line).join("; ") }];
@@ -53,12 +54,12 @@ function iptables(chain: RuleChain, { source, destination }: EndsText, { family 
   const program = `iptables${chain.isLegacy ? "-legacy" : ""}`.replace(/^ip/, family === 4 ? "ip" : "ip6");
   const table = chain.table === "filter" ? "" : ` -t ${chain.table}`;
   const line = (from?: string, to?: string) =>
-    `${program}${table} -I ${chain.name}${from ? ` -s ${from}` : ""}${to ? ` -d ${to}` : ""} -j ACCEPT`;
+    `${program}${table} -I ${shellWord(chain.name)}${from ? ` -s ${from}` : ""}${to ? ` -d ${to}` : ""} -j ACCEPT`;
   return [line(source, destination), line(destination, source)];
 }
 
 function nft(chain: RuleChain, { source, destination }: EndsText, { family }: PacketFacts): string[] {
-  const ip = family === 4 ? "ip" : "ip6", name = [chain.family, chain.table, chain.name].map(quoted).join(" ");
+  const ip = family === 4 ? "ip" : "ip6", name = [chain.family, chain.table, chain.name].map(shellWord).join(" ");
   const line = (from?: string, to?: string) =>
     `nft insert rule ${name}${from ? ` ${ip} saddr ${from}` : ""}${to ? ` ${ip} daddr ${to}` : ""} accept`;
   return [line(source, destination), line(destination, source)];
@@ -66,9 +67,9 @@ function nft(chain: RuleChain, { source, destination }: EndsText, { family }: Pa
 
 /** With ARP and whatever else belongs to it. */
 function nftByPorts(chain: RuleChain, { input, output }: PacketFacts): string[] {
-  const name = [chain.family, chain.table, chain.name].map(quoted).join(" ");
+  const name = [chain.family, chain.table, chain.name].map(shellWord).join(" ");
   const match = (key: string, link: PacketFacts["input"]) =>
-    link === undefined || link === "any" ? "" : ` ${key} ${quoted(`"${link.name}"`)}`;
+    link === undefined || link === "any" ? "" : ` ${key} ${shellWord(`"${link.name}"`)}`;
   const line = (from: PacketFacts["input"], to: PacketFacts["input"]) =>
     `nft insert rule ${name}${match("iifname", from)}${match("oifname", to)} accept`;
   return [
@@ -85,9 +86,4 @@ function baseChains(netns: NetnsFacts, { family, table, isLegacy }: RuleChain, h
   return netns.rules()?.chains.filter((each) =>
     each.base?.hook === hook && each.family === family && each.table === table && each.isLegacy === isLegacy
   ) ?? [];
-}
-
-/** For a shell. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,9 +1,12 @@
-/** An explanation for people: its first line is the answer. */
+/** Explanations for people: the first line is the answer. */
 import { type Maker, makerOf } from "../net/netfilter/owner.ts";
+import { visible } from "../net/netfilter/foreign-name.ts";
+import { ruleLine } from "../net/netfilter/text.ts";
 import { ownTableNames } from "../resources/packets/shared/own-tables.ts";
-import { placeText } from "../net/netfilter/text.ts";
+import type { HostFinding } from "./host-findings.ts";
 import { partyText, protocolText, type Question } from "./question.ts";
 import type { LiveProof } from "./live/prove.ts";
+import { liveHeadline, liveLines } from "./live/words.ts";
 import type { Cause, Remedy, Step } from "./walk/traveller.ts";
 import type { Explanation } from "./walk/walk.ts";
 
@@ -16,72 +19,85 @@ export interface Answered {
   live?: LiveProof;
 }
 
+/** What fits on a terminal; a line to run is not broken. */
+const COLUMNS = 80, MOST_LINES = 24;
 const MARKS: Record<Step["state"], string> = { ok: "ok  ", stop: "STOP", unknown: "?   ", note: "note" };
 
-export function explainedInFull({ question, explanation, reason, live }: Answered): string {
-  const { from, to } = question, ends = `${partyText(from)} → ${partyText(to)} ${protocolText(question)}`;
-  if (explanation === undefined) return `${ends}  unknown: ${reason}\n`;
-  const { verdict, steps, end, ways } = explanation;
+/** What passes is a line where several things were asked. */
+export function explanationsText(answers: readonly Answered[], isVerbose: boolean): string {
+  if (answers.length === 1) return inFull(answers[0]!, isVerbose);
+  const differ = answers.filter((each) => !isWell(each)), well = answers.filter(isWell);
+  const brief = well.map((each) => folded(headline(each), "  "));
+  return [...differ.map((each) => inFull(each, isVerbose)), ...brief.length === 0 ? [] : [`${brief.join("\n")}\n`]]
+    .join("\n");
+}
+
+/** A line for each way that differs, the host's findings first; the others are counted. */
+export function overview(answers: readonly Answered[], findings: readonly HostFinding[]): string {
+  const differ = answers.filter((each) => !isWell(each));
+  const lines = [
+    ...findings.map(({ code, text }) => `${code}  this host: ${text}`),
+    ...differ.map((each) => `${codeText(each)}  ${visible(headline(each))}`),
+  ];
+  const well = answers.length - differ.length;
+  return `${[...lines, `${well} of ${answers.length} ways arrive or leave`].join("\n")}\n`;
+}
+
+function codeText({ explanation }: Answered): string {
+  return explanation !== undefined && "cause" in explanation.end ? explanation.end.cause.code : "not-looked-at";
+}
+
+function isWell({ explanation }: Answered): boolean {
+  return explanation?.verdict === "arrives" || explanation?.verdict === "leaves";
+}
+
+function inFull(answered: Answered, isVerbose: boolean): string {
+  const { explanation } = answered, head = folded(headline(answered), "  ");
+  if (explanation === undefined) return `${head}\n`;
+  const seen = answered.live === undefined ? [] : liveLines(answered.live);
+  const tail = [
+    ..."cause" in explanation.end ? causeLines(explanation.end.cause) : [],
+    ...seen.flatMap((line, at) => folded(`${at === 0 ? "live   " : "       "}${line}`, "         ").split("\n")),
+  ];
+  const steps = stepLines(explanation.steps), room = MOST_LINES - tail.length - head.split("\n").length - 1;
+  const shown = isVerbose || steps.length <= room ? steps : shortened(steps, room);
+  return `${[head, "", ...shown, ...tail].join("\n")}\n`;
+}
+
+export function headline({ question, explanation, reason, live }: Answered): string {
+  const ends = `${partyText(question.from)} → ${partyText(question.to)} ${protocolText(question)}`;
+  if (explanation === undefined) return `${ends}: unknown: ${reason}`;
+  const { verdict, ways, end, isForStrangers } = explanation;
   const share = ways.all > 1 && ways.stopped > 0 ? ` on ${ways.stopped} of ${ways.all} ways` : "";
-  const told = `${verdict}${share}: ${endText(explanation)}`;
-  const lines = [`${ends}  ${live === undefined ? told : liveText(live, told)}`, ""];
-  let direction: Step["direction"] = "going";
-  const width = Math.min(20, Math.max(...steps.map(({ what }) => what.length)));
-  for (const step of steps) {
-    if (step.direction !== direction) lines.push("  answer");
-    direction = step.direction;
-    lines.push(`  ${MARKS[step.state]}  ${step.what.padEnd(width)}  ${step.text}`);
-  }
-  if ("cause" in end) {
-    const maker = makerIn(end.cause);
-    if (maker !== undefined) lines.push("", `whose  ${makerText(maker)}`);
-    const mends = (end.cause.mend ?? []).map(remedyText);
-    lines.push("", ...mends.map((text, at) => `${at === 0 ? "mend" : "    "}   ${text}`), `code   ${end.cause.code}`);
-  }
-  if (live !== undefined) lines.push("", ...liveLines(live));
-  return `${lines.join("\n")}\n`;
+  const text = "cause" in end ? `${end.cause.what}: ${end.cause.text}` : end.text;
+  const told = `${verdict}${share}${isForStrangers ? ", for most addresses outside" : ""}: ${text}`;
+  return `${ends}: ${live === undefined ? told : liveHeadline(live, told)}`;
 }
 
-function liveText({ agrees, verdict, text }: LiveProof, told: string): string {
-  if (agrees === "contradiction") return `contradiction: the walk says "${told}", but ${text}`;
-  return agrees === "decides" ? `${verdict}, as was seen: ${text}` : told;
-}
-
-const AGREEMENTS: Record<LiveProof["agrees"], string> = {
-  yes: "agrees: ",
-  decides: "decides: ",
-  open: "does not decide: ",
-  contradiction: "contradiction, a defect of this program; please report all of this: ",
-};
-
-function liveLines(live: LiveProof): string[] {
-  const ways = (["going", "answer"] as const).flatMap((direction) => {
-    const sights = live.sights.filter((sight) => sight.direction === direction);
-    const hooks = [...Map.groupBy(sights, ({ netns }) => netns.label)].map(([label, seen]) =>
-      `${label}: ${[...new Set(seen.map(({ hook }) => hook))].join(", ")}`
-    );
-    return hooks.length === 0
-      ? []
-      : [`       ${direction === "going" ? "seen in" : "answer in"} ${hooks.join("; ")}`];
+function stepLines(steps: readonly Step[]): string[] {
+  const width = Math.min(16, Math.max(0, ...steps.map(({ what }) => what.length)));
+  const lines: string[] = [];
+  steps.forEach(({ direction, state, what, text }, at) => {
+    if (direction === "answer" && steps[at - 1]?.direction !== "answer") lines.push("  the answer");
+    const head = `  ${MARKS[state]}  ${what.padEnd(width)}  `;
+    lines.push(...folded(`${head}${text}`, " ".repeat(Math.min(head.length, 26))).split("\n"));
   });
-  const rules = live.sights.filter(({ by, verdict }) => by?.rule !== undefined || verdict !== "accept")
-    .map(({ verdict, by }) => `       ${verdict}: ${by === undefined ? "" : placeText(by)}`);
-  const report = live.agrees === "contradiction" ? live.involved : [];
-  return [`live   ${sentText(live)}`, ...ways, ...rules, `       ${AGREEMENTS[live.agrees]}${live.text}`, ...report];
+  return lines;
 }
 
-export function sentText({ way: { flow: { protocol }, watchMs }, mark, isRefused }: LiveProof): string {
-  if (isRefused) return "nothing was sent";
-  if (watchMs !== undefined && mark === undefined) return `no packet of it came in ${watchMs / 1000} s`;
-  const kind = protocol === 6 ? "a connection" : protocol === 17 ? "an empty datagram" : "an echo";
-  const number = mark === undefined
-    ? ""
-    : `${protocol === 6 || protocol === 17 ? "from port" : "with the number"} ${mark}`;
-  return watchMs === undefined ? `sent ${kind} ${number}` : `a packet came ${number}`;
+/** The last steps tell most. */
+function shortened(lines: readonly string[], room: number): string[] {
+  const kept = Math.max(3, room - 1);
+  return [`  …     ${lines.length - kept} lines that pass: -v shows them`, ...lines.slice(-kept)];
 }
 
-function endText({ end }: Explanation): string {
-  return "cause" in end ? `${end.cause.what}, ${end.cause.text}` : end.text;
+function causeLines(cause: Cause): string[] {
+  const maker = makerIn(cause), rule = cause.place?.rule;
+  const whose = maker === undefined ? [] : [...folded(`whose  ${makerText(maker)}`, " ".repeat(7)).split("\n")];
+  const said = rule === undefined ? [] : [`rule   ${ruleLine(rule, cause.place!.chain.family)}`];
+  const mends = (cause.mend ?? []).flatMap(remedyLines);
+  const mend = mends.map((text, at) => `${at === 0 ? "mend " : "     "}  ${text}`);
+  return ["", ...whose, ...said, ...mend, `code   ${cause.code}`];
 }
 
 /** In a container, whose root can write any mark, nothing is called ours. */
@@ -98,6 +114,21 @@ function makerText({ name, network, containerId, remark }: Maker): string {
   return [name, whose, remark].filter(Boolean).join("; ");
 }
 
-function remedyText(remedy: Remedy): string {
-  return "advice" in remedy ? remedy.advice : remedy.because ? `${remedy.run}   (${remedy.because})` : remedy.run;
+/** Commands one a line, as they are typed. */
+function remedyLines(remedy: Remedy): string[] {
+  if ("advice" in remedy) return folded(remedy.advice, "", COLUMNS - 7).split("\n");
+  const lines = visible(remedy.run).split("; ");
+  return remedy.because === undefined ? lines : [...lines.slice(0, -1), `${lines.at(-1)}   # ${remedy.because}`];
+}
+
+/** Broken at blanks; a word that is longer stays whole. */
+function folded(text: string, indent: string, columns = COLUMNS): string {
+  const lines: string[] = [];
+  for (const word of visible(text).match(/\s*\S+/g) ?? []) {
+    const last = lines.at(-1);
+    if (last === undefined) lines.push(word);
+    else if (last.length + word.length <= columns) lines[lines.length - 1] = last + word;
+    else lines.push(indent + word.trimStart());
+  }
+  return lines.join("\n");
 }

@@ -1,9 +1,11 @@
 /** `explain --live` and `--watch`: the kernel's trace of real packets, beside what the walk says; nothing of ours is left. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { LiveDocument } from "../../src/explain/document.ts";
+import type { ExplanationDocument } from "../../src/explain/explanation.schema.ts";
 import { traceIn } from "../../src/ffi/netlink/nftables/trace.ts";
 import type { NetlinkSocket } from "../../src/ffi/netlink/socket.ts";
 import { openTown, type Town } from "./town.ts";
+
+type LiveDocument = NonNullable<ExplanationDocument["live"]>;
 
 let town: Town;
 beforeAll(async () => {

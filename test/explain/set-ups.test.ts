@@ -1,6 +1,7 @@
 /** Each set-up is tried with real packets first, then explained; what is printed mends it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { PATCHBAY } from "../support/plugins.ts";
+import { ownShare } from "../support/share.ts";
 import { untilTrue } from "../support/until-true.ts";
 import { setUps } from "./set-ups.ts";
 import { openTown, type Town } from "./town.ts";
@@ -11,15 +12,15 @@ beforeAll(async () => {
 });
 afterAll(() => town[Symbol.asyncDispose]());
 
-test.each(setUps)(
+test.each(ownShare(setUps))(
   "$what: $code",
-  async ({ break: script, ask, code, verdict = "stops", mend, sometimes, undo = "" }) => {
+  async ({ break: script, ask, code, verdict = "stops", mend, owner, sometimes, undo = "" }) => {
     await town.machine.sh(script);
     try {
       if (sometimes) expect(new Set([await town.isAnswered(ask), await town.isAnswered(ask)]).size).toBe(2);
       else expect(await town.isAnswered(ask)).toBe(false);
       const { said, code: status } = await town.explain(ask);
-      expect({ ...said, steps: [] }).toMatchObject({ verdict, cause: { code } });
+      expect({ ...said, steps: [] }).toMatchObject({ verdict, cause: { code, ...owner && { owner } } });
       expect(status).toBe(verdict === "stops" ? 1 : 2);
       const printed = said.cause!.mend.flatMap((remedy) => "run" in remedy ? remedy.run : []).slice(0, 1);
       if (mend === "printed") expect(printed).toHaveLength(1);

@@ -22,6 +22,7 @@ export interface SetUp {
 }
 
 const OUT = ["web", "198.18.0.2", "tcp/7000"] as const;
+const OUT6 = ["web", "fd99::2", "tcp/7000"] as const;
 const BESIDE = ["web", "jug", "tcp/80"] as const;
 const PORT = ["outside", "host:8080", "tcp"] as const;
 const FAR = ["web", "far", "tcp/80"] as const;
@@ -242,7 +243,10 @@ export const setUps: SetUp[] = [
     break: "ip link set eth1 down",
     ask: OUT,
     code: "no-route",
-    mend: { script: "ip link set eth1 up; ip route add default via 198.18.0.2" },
+    mend: {
+      script: "ip link set eth1 up; ip route add default via 198.18.0.2; " +
+        "ip address add fd99::1/64 dev eth1 nodad; ip -6 route add default via fd99::2",
+    },
   },
   {
     what: "the host has no default route",
@@ -430,6 +434,167 @@ export const setUps: SetUp[] = [
       script: "nft delete table ip other; nft add table ip other" +
         "; nft add chain ip other c '{ type nat hook prerouting priority -150; }'; nft add rule ip other c ip daddr 198.18.0.1 tcp dport 9000 dnat to 10.41.0.2:80",
     },
+  },
+  {
+    what: "IPv6 is not forwarded",
+    break: "sysctl -qw net.ipv6.conf.all.forwarding=0",
+    ask: OUT6,
+    code: "forwarding-off",
+    mend: "printed",
+  },
+  {
+    what: "ip6tables has the policy DROP",
+    break: "ip6tables -P FORWARD DROP",
+    ask: OUT6,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "a neighbour of IPv6 is another one's",
+    break: "ip -n web neighbour replace fd40::1 lladdr 02:00:00:00:00:77 dev eth0 nud permanent",
+    ask: OUT6,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
+    what: "the container has IPv6 switched off",
+    break: "ip netns exec web sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1",
+    ask: OUT6,
+    code: "no-address",
+    mend: { script: "" },
+    undo: "ip netns exec web sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0",
+  },
+  {
+    what: "a route of IPv6 is unreachable",
+    break: "ip -6 route add unreachable fd99::2",
+    ask: OUT6,
+    code: "route-refused",
+    mend: { script: "ip -6 route delete unreachable fd99::2" },
+  },
+  {
+    what: "127.0.0.1 may not leave the host",
+    break: "sysctl -qw net.ipv4.conf.shop0.route_localnet=0 net.ipv4.conf.all.route_localnet=0",
+    ask: ["host", "127.0.0.1", "tcp/8080"],
+    code: "localnet-off",
+    mend: "printed",
+  },
+  {
+    what: "the container's own published port, without hairpin",
+    break: "true",
+    ask: ["web", "198.18.0.1", "tcp/8080"],
+    code: "hairpin-off",
+    mend: "printed",
+    undo: "for each in $(ls /sys/class/net/shop0/brif); do ip link set $each type bridge_slave hairpin off; done",
+  },
+  {
+    what: "the host's rules judge frames of its bridge",
+    break: "sysctl -qw net.bridge.bridge-nf-call-iptables=1; iptables -P FORWARD DROP",
+    ask: BESIDE,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  { what: "ebtables", break: "ebtables-nft -A FORWARD -j DROP", ask: BESIDE, code: "bridge-drop", mend: "printed" },
+  {
+    what: "mangle drops what is forwarded",
+    break: "iptables -t mangle -A FORWARD -i shop0 -j DROP",
+    ask: OUT,
+    code: "forward-drop",
+    mend: "printed",
+  },
+  {
+    what: "the administrator's chain of Docker",
+    break: "iptables -N DOCKER-USER; iptables -I FORWARD -j DOCKER-USER; iptables -A DOCKER-USER -o eth1 -j DROP",
+    ask: OUT,
+    code: "forward-drop",
+    owner: "the administrator",
+    mend: "printed",
+  },
+  {
+    what: "ufw's policy for what is routed",
+    break:
+      "iptables -N ufw-before-forward; iptables -A FORWARD -j ufw-before-forward; iptables -A ufw-before-forward -p icmp -j ACCEPT; iptables -N ufw-reject-forward; iptables -A FORWARD -j ufw-reject-forward; iptables -A ufw-reject-forward -j REJECT",
+    ask: OUT,
+    code: "forward-drop",
+    owner: "ufw",
+    mend: "printed",
+  },
+  {
+    what: "firewalld's last rule",
+    break: nft(
+      "table inet firewalld { chain filter_FORWARD { type filter hook forward priority 10; policy accept; ct state { established, related } accept; iifname lo accept; reject with icmpx admin-prohibited; } }",
+    ),
+    ask: OUT,
+    code: "forward-drop",
+    owner: "firewalld",
+    mend: "printed",
+  },
+  {
+    what: "a mark takes another table, which prohibits",
+    break:
+      "iptables -t mangle -A PREROUTING -i shop0 -j MARK --set-mark 5; ip rule add fwmark 5 priority 80 prohibit",
+    ask: OUT,
+    code: "route-refused",
+    mend: { script: "ip rule delete priority 80" },
+  },
+  {
+    what: "the container's default route leads to nobody",
+    break: "ip -n web route replace default via 10.40.0.77",
+    ask: OUT,
+    code: "gateway-missing",
+    mend: "printed",
+    undo: "ip -n web route replace default via 10.40.0.1",
+  },
+  {
+    what: "a stranger's translation of names",
+    break: nft(
+      "table ip other { chain c { type nat hook prerouting priority -150; udp dport 53 dnat to 10.40.0.1:5399; } }",
+    ),
+    ask: ["web", "10.40.0.1", "udp/53"],
+    code: "nobody-listens",
+    mend: { script: "nft delete table ip other" },
+  },
+  {
+    what: "the host's own packets are dropped as they leave",
+    break: "iptables -A OUTPUT -d 10.40.0.2 -j DROP",
+    ask: ["host", "web", "tcp/80"],
+    code: "output-drop",
+    mend: "printed",
+  },
+  {
+    what: "the host takes no answers",
+    break: nft("table inet other { chain c { type filter hook input priority 0; iifname shop0 drop; } }"),
+    ask: ["host", "web", "tcp/80"],
+    code: "input-drop",
+    mend: "printed",
+  },
+  {
+    what: "connections are not tracked, so nothing is masqueraded",
+    break: "iptables -t raw -A PREROUTING -i shop0 -j CT --notrack",
+    ask: OUT,
+    code: "no-masquerade",
+    mend: { script: "iptables -t raw -F PREROUTING" },
+  },
+  {
+    what: "a program listens at 127.0.0.1 alone",
+    break: "true",
+    ask: ["web", "jug", "tcp/82"],
+    code: "listens-on-loopback",
+    mend: { script: "" },
+  },
+  {
+    what: "the other network's bridge is down",
+    break: "ip link set farm0 down",
+    ask: FAR,
+    code: "leads-away",
+    mend: { script: "ip link set farm0 up" },
+  },
+  {
+    what: "the other network's bridge has lost its address",
+    break: "ip address flush dev farm0",
+    ask: FAR,
+    code: "leads-away",
+
+    mend: "printed",
   },
   {
     what: "the container's link is gone",

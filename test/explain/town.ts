@@ -1,7 +1,7 @@
 /** A host with two networks, whose containers and neighbours are asked for real, and then explained. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import type { ExplanationDocument } from "../../src/explain/document.ts";
+import { type ExplanationDocument, explanations } from "../../src/explain/explanation.schema.ts";
 import { commandsOn } from "../support/commands.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { serve, type Server } from "../support/traffic.ts";
@@ -53,7 +53,7 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
   const { patchbay, must } = commandsOn(() => machine, () => directory);
   const containers: Record<string, Container> = {};
   for (const name of ["outside", "web", "jug", "far"]) containers[name] = await machine.container(name);
-  await machine.sh(`${UPLINK}; ip -n outside link set lo up
+  await machine.sh(`${UPLINK}; ip -n outside link set lo up; ip -n jug link set lo up
     ip -n outside route add 10.41.0.0/24 via 198.18.0.1`);
   await must("add", "shop", "web", "--ports", "8080:80");
   await must("add", "shop", "jug");
@@ -69,6 +69,14 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
   for (const [place, port] of servers) {
     for (const protocol of ["tcp", "udp"] as const) open.push(await serve(machine, place, protocol, port));
   }
+  const loopback = machine.start([
+    "nsenter",
+    `--net=${containers["jug"]!.netnsPath}`,
+    process.execPath,
+    "-e",
+    LOOPBACK_ONLY,
+  ]);
+  await loopback.stdout.getReader().read();
   const askers = Object.fromEntries(["tcp", "udp"].map((protocol, at) => [protocol, open[at]!]));
   const firstSysctls = await machine.sh(`for each in ${SYSCTLS}; do sysctl $each 2>/dev/null || :; done`);
   return {
@@ -77,10 +85,10 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
     async explain(ask) {
       const { code, stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
       if (stdout === "") throw new Error(`explain ${ask.join(" ")}: ${stderr}`);
-      return { code, said: (JSON.parse(stdout) as ExplanationDocument[])[0]! };
+      return { code, said: explanations.parse(JSON.parse(stdout))[0]! };
     },
     async isAnswered([from, to, protocol = "icmp"]) {
-      const place = containers[from!], [name, ownPort] = to!.split(":") as [string, string?];
+      const place = containers[from!], [, name = to!, ownPort] = /^([^:]+):([0-9]+)$/.exec(to!) ?? [];
       const address = ADDRESSES[name] ?? name, [kind, port = ownPort] = protocol.split("/") as [string, string?];
       if (kind === "icmp") return (await machine.run(["ping", "-nc1", "-W1", address], { in: place })).code === 0;
       return await askers[kind]!.ask(place, address, Number(port)) !== undefined;
@@ -92,12 +100,15 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
       await patchbay(["repair"]);
     },
     async [Symbol.asyncDispose]() {
+      loopback.kill();
       for (const server of open) await server[Symbol.asyncDispose]();
       await machine[Symbol.asyncDispose]();
       rmSync(directory, { recursive: true });
     },
   };
 }
+
+const LOOPBACK_ONLY = 'Bun.listen({ hostname: "127.0.0.1", port: 82, socket: { data() {} } }); console.log("ready")';
 
 const SYSCTLS = [
   "net.ipv4.ip_forward",
@@ -106,5 +117,8 @@ const SYSCTLS = [
   "net.ipv4.conf.all.rp_filter",
   "net.ipv4.conf.eth1.rp_filter",
   "net.ipv4.conf.shop0.rp_filter",
+  "net.ipv6.conf.all.forwarding",
+  "net.ipv4.conf.all.route_localnet",
+  "net.ipv4.conf.shop0.route_localnet",
   "net.bridge.bridge-nf-call-iptables",
 ].join(" ");

@@ -65,14 +65,14 @@ function reportOf({ way, sights }: LiveProof): Pick<LiveProof, "kernel" | "invol
   const places = ["cause" in end ? end.cause.place : undefined, ...sights.map(({ by }) => by)].filter((by) =>
     by?.rule
   );
-  const lines = places.map((by) => `       ${placeText(by!)}: ${ruleLine(by!.rule!, by!.chain.family)}`);
+  const lines = places.map((by) => `${placeText(by!)}: ${ruleLine(by!.rule!, by!.chain.family)}`);
   const { destination, protocol, destinationPort } = way.flow;
   const to = destination === undefined ? [] : [`dst host ${formatAddress(destination)}`];
   const port = destinationPort === undefined ? [] : [`dst port ${destinationPort}`];
   const functions = `which function of the kernel's: pwru '${
     [`${way.flow.family === 4 ? "ip" : "ip6"} proto ${protocol}`, ...to, ...port].join(" and ")
   }'`;
-  return { kernel, involved: [...new Set(lines), `       Linux ${kernel}; ${functions}`] };
+  return { kernel, involved: [...new Set(lines), `Linux ${kernel}; ${functions}`] };
 }
 
 function codeIn({ end }: Explanation): string | undefined {

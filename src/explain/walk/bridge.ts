@@ -1,4 +1,5 @@
 /** A frame at a bridge: from one of its ports, or from the host. */
+import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress } from "../../net/address.ts";
 import { linkAt, type LinkIn, type World } from "../facts.ts";
@@ -76,7 +77,7 @@ function back(world: World, traveller: Traveller, bridge: Link, holder: Holder, 
       code: "hairpin-off",
       what: holder.port.name,
       text,
-      mend: [{ run: `ip link set ${holder.port.name} type bridge_slave hairpin on` }, {
+      mend: [{ run: shell`ip link set ${holder.port.name} type bridge_slave hairpin on` }, {
         advice: 'in the network\'s bridge: "hairpinMode": true',
       }],
     });
@@ -144,11 +145,11 @@ function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, 
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
   const port = linkAt(netns, known || -1) ?? (others.length === 1 ? others[0] : undefined);
   if (port !== undefined && port.kind !== "veth") {
-    const text = `leaves this host by ${port.name}, a port of ${bridge.name}`;
+    const text = `by ${port.name}, a port of ${bridge.name}`;
     const link = from === undefined ? bridge : port;
     return [{
       to: "end",
-      traveller: noted(traveller, port.name, text),
+      traveller: noted(traveller, port.name, `leaves this host ${text}`),
       end: { verdict: "leaves", netns, text, link },
     }];
   }
@@ -167,7 +168,7 @@ function blocked(traveller: Traveller, { name, port }: Link): Move[] | undefined
   if (port === undefined || port.state === FORWARDING) return undefined;
   const states = ["disabled", "listening", "learning", "forwarding", "blocking"];
   const text = `${name} is ${states[port.state] ?? `in state ${port.state}`}, as ports of bridges go`;
-  const mend = [{ run: `ip link set ${name} type bridge_slave state ${FORWARDING}` }];
+  const mend = [{ run: shell`ip link set ${name} type bridge_slave state ${String(FORWARDING)}` }];
   return stopped(traveller, { code: "port-blocked", what: name, text, mend });
 }
 

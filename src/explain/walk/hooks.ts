@@ -13,6 +13,7 @@ import {
 import { formatAddress } from "../../net/address.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
+import { optionBehind } from "../intended.ts";
 import { remediesFor } from "../remedy.ts";
 import { endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
 
@@ -84,6 +85,9 @@ function changeText(before: PacketFacts, after: PacketFacts): string | undefined
 
 function stopBy(traveller: Traveller, passage: HookPassage, { fate, by, packet }: WayOut): Move[] {
   const what = nameOf(passage), code = codeOf(passage);
+  // In a container anybody may have made a table of such a name.
+  const option = by && traveller.netns.container === undefined ? optionBehind(by) : undefined;
+  if (option !== undefined) return stopped(traveller, { code: "kept-apart", what, text: option, place: by });
   const text = `${by === undefined ? "a rule" : placeText(by)} ${fate === "is rejected" ? "rejects" : "drops"} it`;
   const mend = by && remediesFor(by, passage.hook, packet, traveller);
   return stopped(traveller, { code, what, text, place: by, mend });

@@ -2,7 +2,7 @@
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { known } from "../../net/netfilter/known-bytes.ts";
 import type { NetnsFacts } from "../facts.ts";
-import { hopped, throughHook } from "./hooks.ts";
+import { type HookPassage, hopped, throughHook } from "./hooks.ts";
 import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 import {
   destinationOf,
@@ -18,31 +18,35 @@ import {
   withEnd,
 } from "./traveller.ts";
 
-/** Where destinations are translated. */
-const NAT = -100;
+/** Where addresses become again what they were (enum nf_ip_hook_priorities). */
+const NAT_AT = { prerouting: -100, input: 100, postrouting: 100 } as const;
+const TURNED_BACK = { prerouting: "destination", input: "source", postrouting: "source" } as const;
 
 export function takeIn(traveller: Traveller, input: Link): Move[] {
-  const at = tracking(traveller);
-  if (at.direction === "going") {
-    return throughHook(at, { hook: "prerouting", input }, (next) => routed(next, input));
-  }
+  return throughNat(tracking(traveller), { hook: "prerouting", input }, (next) => routed(next, input));
+}
+
+/** A hook that translates: the first packet by its rules, answers by what is known of the connection. */
+function throughNat(
+  traveller: Traveller,
+  passage: HookPassage & { hook: keyof typeof NAT_AT },
+  onward: (traveller: Traveller) => Move[],
+): Move[] {
+  const { hook } = passage, at = NAT_AT[hook];
+  if (traveller.direction === "going") return throughHook(traveller, passage, onward);
   return throughHook(
-    at,
-    { hook: "prerouting", input, before: NAT },
-    (next) =>
-      throughHook(
-        restored(next, "destination"),
-        { hook: "prerouting", input, from: NAT },
-        (last) => routed(last, input),
-      ),
+    traveller,
+    { ...passage, before: at },
+    (next) => throughHook(restored(next, TURNED_BACK[hook]), { ...passage, from: at }, onward),
   );
 }
 
 /** The connection begins here, as far as this namespace knows. */
 export function tracking(traveller: Traveller): Traveller {
-  const { direction, netns, tracked, packet } = traveller;
-  if (direction === "answer" || tracked.some((each) => each.netns === netns)) return traveller;
-  const ends = endsOf(packet);
+  const { direction, netns, tracked, packet } = traveller, ends = endsOf(packet);
+  // A packet may come back to a namespace with other ends, as another connection.
+  const isKnown = tracked.some((each) => each.netns === netns && isSameEnds(each.after, ends));
+  if (direction === "answer" || isKnown) return traveller;
   return { ...traveller, tracked: [...tracked, { netns, before: ends, after: ends }] };
 }
 
@@ -50,11 +54,8 @@ export function tracking(traveller: Traveller): Traveller {
 export function tracked(traveller: Traveller): Traveller {
   const { direction, netns, packet } = traveller;
   if (direction === "answer") return traveller;
-  const after = endsOf(packet);
-  return {
-    ...traveller,
-    tracked: traveller.tracked.map((each) => each.netns === netns ? { ...each, after } : each),
-  };
+  const after = endsOf(packet), last = traveller.tracked.findLastIndex((each) => each.netns === netns);
+  return { ...traveller, tracked: traveller.tracked.map((each, at) => at === last ? { ...each, after } : each) };
 }
 
 /** An answer's address becomes again what it was before this namespace translated it. */
@@ -83,7 +84,7 @@ function routed(traveller: Traveller, input: Link): Move[] {
   if ("errno" in route) return routeRefused(traveller, route.errno, input);
   if (isForItself(route)) {
     const at = noted(traveller, "route", `for ${netns.label} itself`);
-    return throughHook(
+    return throughNat(
       at,
       { hook: "input", input },
       (next) => [{ to: "arrive", traveller: tracked(next), link: input }],
@@ -110,12 +111,11 @@ function forwarded(traveller: Traveller, input: Link, { link: output, nextHop, t
 
 /** Behind the routes: the last hook, and then the link. `input` is undefined for what is sent here. */
 export function leaving(traveller: Traveller, output: Link, input?: Link): Move[] {
-  const before = traveller.direction === "answer" ? restored(traveller, "source") : traveller;
   const onward = (next: Traveller): Move[] => {
     const at = tracked(withOwnSource(next, output));
     return [{ to: "transmit", traveller: input === undefined ? at : { ...at, cameIn: input.index }, link: output }];
   };
-  return throughHook(before, { hook: "postrouting", output }, onward);
+  return throughNat(traveller, { hook: "postrouting", output }, onward);
 }
 
 /** Masquerading takes an address of the link. Which one, the kernel says when it is asked for the way. */

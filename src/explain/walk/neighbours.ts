@@ -4,6 +4,7 @@ import { formatAddress, isSameBytes } from "../../net/address.ts";
 import type { LinkIn, NetnsFacts } from "../facts.ts";
 import { repairOf } from "./routing.ts";
 import { entering, type Move, stopped, type Traveller } from "./traveller.ts";
+import { shell } from "../../process/shell-word.ts";
 
 export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
   return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
@@ -15,7 +16,7 @@ export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
   if (link.up && (link.hasCarrier || link.kind === "bridge")) return undefined;
   const what = link.name, mend = repairOf(netns);
   if (!link.up) {
-    const plain = [{ run: `ip link set ${link.name} up` }];
+    const plain = [{ run: shell`ip link set ${link.name} up` }];
     const text = `${link.name}${where} is down`;
     return stopped(traveller, { code: "link-down", what, text, mend: mend.length > 0 ? mend : plain });
   }
@@ -49,12 +50,12 @@ export function otherMac(
 ): Move[] | undefined {
   const { netns } = traveller, entry = netns.neighbour(link, nextHop), address = formatAddress(nextHop);
   if (entry?.mac === undefined || right.includes(entry.mac)) return undefined;
-  const inside = netns.container === undefined ? "" : `nsenter --net=${netns.container.netnsPath} `;
+  const inside = netns.container === undefined ? "" : shell`nsenter --net=${netns.container.netnsPath} `;
   return stopped(traveller, {
     code: "wrong-neighbour",
     what: link.name,
     text: `${netns.label} sends what is for ${address} to ${entry.mac}, which is not ${whose}'s`,
-    mend: [{ run: `${inside}ip neighbour del ${address} dev ${link.name}`, because: "makes it ask again" }],
+    mend: [{ run: inside + shell`ip neighbour del ${address} dev ${link.name}`, because: "makes it ask again" }],
   });
 }
 

@@ -1,5 +1,6 @@
 /** What the kernel's routes say of a packet, and why they refuse it. */
 import { EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, EXDEV } from "../../ffi/errno.ts";
+import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Hop, KernelRoute } from "../../ffi/netlink/route/route.ts";
 import type { RouteQuestion } from "../../ffi/netlink/route/route-question.ts";
@@ -70,6 +71,9 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
     return stopped(traveller, { code: "route-refused", what, text: `prohibited: ${destination}` });
   }
   if (errno === ENETUNREACH) return noRoute(traveller, destination);
+  if (input === undefined && sourceOf(traveller)[0] === LOOPBACK_NET && sourceOf(traveller).length === 4) {
+    return localnetOff(traveller, "errno" in plain ? undefined : linkAt(netns, plain.oif));
+  }
   if (input === undefined || "errno" in plain) {
     const isRefusal = errno === EINVAL || errno === EHOSTUNREACH;
     return isRefusal
@@ -83,6 +87,15 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
   return reversePath(traveller, input) ?? refusedSource(traveller, errno, input);
 }
 
+export const LOOPBACK_NET = 127;
+
+export function localnetOff(traveller: Traveller, link: Link | undefined): Move[] {
+  const where = link?.name ?? "its link", source = formatAddress(sourceOf(traveller));
+  const text = `${source} may not leave by ${where}: route_localnet is 0`;
+  const mend = link && [{ run: shell`sysctl -w ${sysctlName(`net/ipv4/conf/${link.name}/route_localnet`)}=1` }];
+  return stopped(traveller, { code: "localnet-off", what: where, text, mend });
+}
+
 function noRoute(traveller: Traveller, destination: string): Move[] {
   const { netns } = traveller, what = "route", { container } = netns;
   const text = `${netns.label} has no route to ${destination}`;
@@ -93,7 +106,7 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
   const link = netns.links().find(({ name }) => name === container.ifName), { ifName } = container;
   const mend = repairOf(netns);
   if (link === undefined) {
-    const again = `patchbay del ${container.network} ${container.operand}, and add it again`;
+    const again = shell`patchbay del ${container.network} ${container.operand}, and add it again`;
     const text = `${netns.label} has no ${ifName}`;
     return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
@@ -110,7 +123,7 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
 export function repairOf({ container }: NetnsFacts): Remedy[] {
   return container === undefined
     ? []
-    : [{ run: `patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
+    : [{ run: shell`patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
 }
 
 /** Also of IPv6, for which routes do not tell. Undefined when the host forwards. */
@@ -121,11 +134,11 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   if (isOff(keyOf("all"))) {
     const name = family === 4 ? "net.ipv4.ip_forward" : sysctlName(keyOf("all"));
     const text = `${name} is 0: ${netns.label} forwards nothing`;
-    return stopped(traveller, { code: "forwarding-off", what, text, mend: [{ run: `sysctl -w ${name}=1` }] });
+    return stopped(traveller, { code: "forwarding-off", what, text, mend: [{ run: shell`sysctl -w ${name}=1` }] });
   }
   if (family === 6 || !isOff(keyOf(input.name))) return undefined;
   const name = sysctlName(keyOf(input.name)), text = `${name} is 0`;
-  return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ run: `sysctl -w ${name}=1` }] });
+  return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ run: shell`sysctl -w ${name}=1` }] });
 }
 
 /** Undefined when the way back is by the link, or nobody asks. */
@@ -145,7 +158,7 @@ function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
     what: "rp_filter",
     text: `${name} is ${value}, and the way back to ${formatAddress(source)} is ${where}`,
     mend: [
-      { run: `sysctl -w ${name}=2`, because: "takes a way back by any link" },
+      { run: shell`sysctl -w ${name}=2`, because: "takes a way back by any link" },
       { advice: `or give ${formatAddress(source)} a route by ${input.name}` },
     ],
   });

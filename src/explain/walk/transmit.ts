@@ -6,10 +6,9 @@ import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import { isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
-import { repairOf } from "./routing.ts";
+import { framed } from "../../net/netfilter/packet.ts";
+import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
 import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
-
-const LOOPBACK_NET = 127;
 
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
   const down = notUp(traveller, link);
@@ -18,7 +17,8 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   const local = fromLoopback(traveller, link);
   if (local !== undefined) return local;
   const { hook, device } = { hook: "egress", device: link.name } as const;
-  return throughHook(traveller, { hook, device, output: link }, (next) => onward(world, next, link));
+  const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
+  return throughHook(sent, { hook, device, output: link }, (next) => onward(world, next, link));
 }
 
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
@@ -26,8 +26,7 @@ function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
   if (source.length !== 4 || source[0] !== LOOPBACK_NET) return undefined;
   const isAllowed = ["all", link.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/route_localnet`) === "1");
   if (isAllowed) return undefined;
-  const text = `${formatAddress(source)} may not leave by ${link.name}: route_localnet is 0`;
-  return stopped(traveller, { code: "localnet-off", what: link.name, text });
+  return localnetOff(traveller, link);
 }
 
 function onward(world: World, traveller: Traveller, link: Link): Move[] {
@@ -41,14 +40,14 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
     }
     if (world.isContainersEnd(link)) return nobodyAnswers(traveller, link, nextHop);
   }
-  return away(traveller, link, nextHop);
+  return away(world, traveller, link, nextHop);
 }
 
 function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, across = world.acrossFrom(netns, link);
-  if (across === undefined) return away(traveller, link, nextHop);
+  if (across === undefined) return away(world, traveller, link, nextHop);
   if (link.kind === "macvlan" || link.kind === "ipvlan") return overParent(world, traveller, link, across, nextHop);
-  if (link.kind !== "veth") return away(traveller, link, nextHop);
+  if (link.kind !== "veth") return away(world, traveller, link, nextHop);
   const wrong = wrongNeighbour(world, traveller, link, nextHop);
   if (wrong !== undefined) return wrong;
   const at = noted(traveller, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
@@ -67,8 +66,8 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   const holder = world.holderOf(nextHop);
   const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
   if (beside) return toHolder(traveller, link, holder, nextHop);
-  const text = `leaves by ${parent.link.name}, with the MAC address of ${link.name}`;
-  const left = noted(traveller, parent.link.name, text);
+  const text = `by ${parent.link.name}, with the MAC address of ${link.name}`;
+  const left = noted(traveller, parent.link.name, `leaves ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns: traveller.netns, text, link } }];
 }
 
@@ -81,7 +80,7 @@ function wrongNeighbour(world: World, traveller: Traveller, link: Link, nextHop:
 }
 
 /** To whom a link outside leads is not seen here. */
-function away(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
+function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, entry = netns.neighbour(link, nextHop), own = netns.addresses();
   const isSilent = entry !== undefined && entry.mac === undefined && (link.flags & NOARP) === 0;
   if (isSilent) return nobodyAnswers(traveller, link, nextHop);
@@ -89,10 +88,16 @@ function away(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
     const text = `${formatAddress(nextHop)} is ${netns.label}'s own`;
     return stopped(traveller, { code: "gateway-missing", what: link.name, text });
   }
+  const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
+  if (holder !== undefined && holder.netns !== netns) {
+    const { label } = holder.netns, whose = `${formatAddress(destinationOf(traveller))} is ${label}'s, on this host`;
+    const text = `${whose}, and the way there leads out by ${link.name}`;
+    return stopped(traveller, { code: "leads-away", what: "route", text, mend: repairOf(holder.netns) });
+  }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
-  const text = `leaves ${netns.container === undefined ? "this host" : netns.label} by ${link.name}`;
-  const left = noted(traveller, link.name, `${text}, to ${formatAddress(nextHop)}`);
+  const text = `by ${link.name}, to ${formatAddress(nextHop)}`;
+  const left = noted(traveller, link.name, `leaves ${netns.label} ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
 }
 

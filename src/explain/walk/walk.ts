@@ -148,9 +148,18 @@ function traveller({ netns }: Origin, flow: AskedFlow): Traveller {
   const bytesOf = (address: Uint8Array | undefined) =>
     address === undefined ? unknown(strangerOf(family).length) : known(address);
   const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
-  const packet = firstPacket({ family, protocol, ...ends }, () => undefined);
+  const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined));
   const isSenderKnown = source !== undefined;
   return entering({ direction: "going", netns, packet, steps: [], tracked: [], isSenderKnown, hops: 0 }, netns);
+}
+
+const UDP = 17;
+
+/** A client's port is one of 32768 or more (ip_local_port_range). */
+function fromSomePort(packet: PacketFacts): PacketFacts {
+  if (packet.protocol !== TCP && packet.protocol !== UDP) return packet;
+  const port = { value: Uint8Array.of(0x80, 0), mask: Uint8Array.of(0x80, 0) };
+  return { ...packet, transport: withBytes(packet.transport, 0, port) };
 }
 
 function isStop({ verdict }: End): boolean {

@@ -164,7 +164,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     if (!(error instanceof UsageError)) {
       const { nextSteps } = require("../answers/next-steps.ts") as typeof import("../answers/next-steps.ts");
       printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(error, networkIn(command, args), name)].join("\n  "));
-      return 1;
+      return command.failureStatus ?? 1;
     }
     printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
     return 2;

@@ -27,6 +27,8 @@ export interface Command {
   readonly notes?: string;
   /** What 0 and 1 say beside success and failure, or other numbers. */
   readonly exitStatus?: string;
+  /** The exit status of an error, where 1 says something else. */
+  readonly failureStatus?: number;
   readonly examples?: readonly Example[];
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
   run(given: GivenArguments, program: string): number;

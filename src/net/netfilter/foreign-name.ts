@@ -13,8 +13,13 @@ export function foreignName(name: string): string {
 }
 
 export function quotedText(text: string): string {
+  return visible(JSON.stringify(text));
+}
+
+/** What a terminal would obey, or nobody would see, is escaped. */
+export function visible(text: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(text).replace(UNSEEN, (character) => character.replace(/[^]/g, escaped));
+  return text.replace(UNSEEN, (character) => character.replace(/[^]/g, escaped));
 }
 
 /** With an ellipsis in the place of the rest. */

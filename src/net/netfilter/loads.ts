@@ -1,6 +1,6 @@
 /** What operations load of a packet, and the packet that they make of it. */
 import { isKnown, known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
-import { addressOfEnd, indexOfLink, linkName, type PacketFacts, translated } from "./packet.ts";
+import { addressOfEnd, ETHERTYPES, indexOfLink, linkName, type PacketFacts, translated } from "./packet.ts";
 import type { Operation, PayloadBase } from "./ruleset.ts";
 
 interface PlaceInPacket {
@@ -25,7 +25,6 @@ export function withPayload(packet: PacketFacts, place: PlaceInPacket, bytes: Kn
   return { ...packet, [base]: withBytes(packet[base], offset, bytes) };
 }
 
-const ETHERTYPES = { 4: Uint8Array.of(0x08, 0x00), 6: Uint8Array.of(0x86, 0xdd) } as const;
 const NFPROTO = { 4: 2, 6: 10 } as const;
 
 /** Undefined when it is not known. */

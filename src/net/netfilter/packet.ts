@@ -1,4 +1,5 @@
 /** A packet of which not everything is known, as rules see it. */
+import { parseMac } from "../mac.ts";
 import { portBytes } from "../port.ts";
 import { known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
 
@@ -60,6 +61,18 @@ export function firstPacket(flow: Flow, typeOf: PacketFacts["typeOf"]): PacketFa
 
 /** The other bits say how far conntrack is with the packet. */
 export const UNTRANSLATED = firstByte(0, IPS_SRC_NAT | IPS_DST_NAT);
+
+const SOURCE_MAC_AT = 6, ETHERTYPE_AT = 12;
+
+/** As a link of Ethernet sends it. To whom is not known. */
+export function framed(packet: PacketFacts, sourceMac: string): PacketFacts {
+  const link = unknown(14), mac = parseMac(sourceMac);
+  if (mac !== undefined) put(link, SOURCE_MAC_AT, mac);
+  put(link, ETHERTYPE_AT, ETHERTYPES[packet.family]);
+  return { ...packet, link };
+}
+
+export const ETHERTYPES = { 4: Uint8Array.of(0x08, 0x00), 6: Uint8Array.of(0x86, 0xdd) } as const;
 
 function networkHeader({ family, source, destination, protocol }: Flow): KnownBytes {
   const header = unknown(family === 4 ? 20 : 40);

@@ -2,9 +2,9 @@
 import { formatAddress } from "../../../net/address.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, ENOENT, EOPNOTSUPP } from "../../errno.ts";
-import { AF_BRIDGE } from "../../socket/socket.ts";
+import { AF_BRIDGE, AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { attrTable, binary, u32 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
+import { isNetlinkError, listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { RTM_GETNEIGH } from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
 import type { Link } from "./link.ts";
@@ -56,6 +56,17 @@ export function findNeighbour(
     throw error;
   }
   return found;
+}
+
+export function countNeighbours(socket: NetlinkSocket, family: 4 | 6): number {
+  const request: NetlinkRequest = {
+    what: "RTM_GETNEIGH dump",
+    type: RTM_GETNEIGH,
+    body: (writer) => {
+      writer.u8(family === 4 ? AF_INET : AF_INET6).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
+    },
+  };
+  return listOf<true>(socket, request, (_message, found) => void found.push(true)).length;
 }
 
 /** `bridge fdb get MAC br BRIDGE`: the index of the port behind which the bridge has seen the address. */

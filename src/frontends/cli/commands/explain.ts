@@ -11,23 +11,29 @@ import {
   protocolNumber,
   type Question,
 } from "../../../explain/question.ts";
-import { type Answered, explainedInFull } from "../../../explain/show.ts";
+import { hostFindings } from "../../../explain/host-findings.ts";
+import { type Answered, explanationsText, overview } from "../../../explain/show.ts";
+import { usualQuestions } from "../../../explain/usual-questions.ts";
 import { prove } from "../../../explain/live/prove.ts";
-import { explain, type Explanation } from "../../../explain/walk/walk.ts";
 import { isHandedOver, leaveToCaller } from "../../../process/calls.ts";
+import { explain, type Explanation } from "../../../explain/walk/walk.ts";
 import { print, printJson } from "../../../process/output.ts";
 import { knownAttachments } from "../../../runtime/records.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { namedBy, shortId, shownName } from "../named-attachments.ts";
 import { containerNote, DIGITS_TO_SHOW, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 
+const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
+
 export const explainCommand: Command = {
   summary: "say what stops a packet, whose it is, and what mends it",
-  operands: "FROM [TO] [tcp|udp|icmp[/PORT]]",
-  operandCount: [1, 3],
+  operands: "[FROM] [TO] [tcp|udp|icmp[/PORT]]",
+  operandCount: [0, 3],
   needsRoot: true,
   options: {
     ipv6: { short: "6", help: "ask for IPv6 where both ends have it" },
+    verbose: { short: "v", help: "print every step" },
+    all: { help: "ask for all containers, and look at the host; a line for each that differs" },
     live: { help: "send one packet of it, and compare with the kernel's own trace" },
     watch: {
       value: "SECONDS",
@@ -39,34 +45,48 @@ export const explainCommand: Command = {
   },
   notes: `${containerNote(DIGITS_TO_SHOW)}` +
     'FROM and TO are a container, an address, "outside", "host", or "host:PORT".\n' +
-    "Without TO: the container's way out, and each of its published ports from outside.\n",
+    "Without TO: the container's way out, its name servers, and each of its published ports from outside.\n",
   exitStatus:
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
     "nothing could be looked at.",
+  failureStatus: NOT_LOOKED_AT,
   run(given) {
-    // Waiting for a packet is not a worker's.
-    if (isHandedOver() && (given.has("live") || given.has("watch"))) leaveToCaller("command");
-    const attachments = knownAttachments(runtimeOf(given));
-    const world = new HostWorld(attachments, labelOf), watchMs = watchMsOf(given);
+    const real = realPacket(given);
+    const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
+    const questions = isAll ? allQuestions(given, attachments) : questionsOf(given, attachments);
+    const world = new HostWorld(attachments, labelOf);
     try {
-      const answers = questionsOf(given, attachments).map((question): Answered => {
+      const answers = questions.map((question): Answered => {
         const way = asked(world, question);
         if ("reason" in way) return { question, reason: way.reason };
-        const explanation = explain(world, way.origin, way.flow), answered = { question, explanation };
-        if (watchMs === undefined && !given.has("live")) return answered;
-        const live = { ...way, world, explanation, watchMs };
-        return { ...answered, live: prove(live, () => explainedAnew(attachments, question)) };
+        const explanation = explain(world, way.origin, way.flow);
+        if (real === undefined) return { question, explanation };
+        const live = prove({ ...way, ...real, world, explanation }, () => explainedAnew(attachments, question));
+        return { question, explanation, live };
       });
-      if (given.has("json")) printJson(answers.map(explanationDocument));
-      else print(answers.map(explainedInFull).join("\n"));
-      return Math.max(...answers.map(statusOf));
+      const findings = isAll ? hostFindings(world.host, attachments) : [];
+      if (given.has("json")) {
+        printJson(
+          isAll ? { host: findings, ways: answers.map(explanationDocument) } : answers.map(explanationDocument),
+        );
+      } else print(isAll ? overview(answers, findings) : explanationsText(answers, given.has("verbose")));
+      return isAll && findings.length > 0 ? 1 : worst(answers);
     } finally {
       world.close();
     }
   },
 };
 
-const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
+function allQuestions(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
+  if (given.operands.length > 0) throw new UsageError("--all asks for every container, and takes no operands");
+  return attachments.flatMap((attachment) => usualQuestions(attachment, labelOf(attachment)));
+}
+
+/** What stops counts more than what could not be looked at. */
+function worst(answers: readonly Answered[]): number {
+  const all = new Set(answers.map(statusOf));
+  return [1, NOT_LOOKED_AT, 2].find((status) => all.has(status)) ?? 0;
+}
 
 function statusOf({ explanation, live }: Answered): number {
   if (live?.isRefused) return NOT_LOOKED_AT;
@@ -77,14 +97,17 @@ function statusOf({ explanation, live }: Answered): number {
 
 const LONGEST_S = 600;
 
-function watchMsOf(given: GivenArguments): number | undefined {
-  const seconds = given.value("watch");
-  if (seconds === undefined) return undefined;
-  if (given.has("live")) throw new UsageError("--live sends, and --watch sends nothing: one of them");
-  if (!/^[0-9]+$/.test(seconds) || Number(seconds) === 0 || Number(seconds) > LONGEST_S) {
-    throw new UsageError(`--watch takes seconds, from 1 to ${LONGEST_S}: ${JSON.stringify(seconds)}`);
-  }
-  return Number(seconds) * 1000;
+/** Undefined when no real packet is asked for. */
+function realPacket(given: GivenArguments): { watchMs?: number } | undefined {
+  const isLive = given.has("live"), seconds = given.value("watch");
+  if (!isLive && seconds === undefined) return undefined;
+  if (isLive && seconds !== undefined) throw new UsageError("--live sends, and --watch sends nothing: one of them");
+  if (given.has("all") || given.operands.length < 2) throw new UsageError("a real packet needs FROM and TO");
+  // Waiting for one is not a worker's.
+  if (isHandedOver()) leaveToCaller("command");
+  if (seconds === undefined) return {};
+  if (/^[1-9][0-9]{0,2}$/.test(seconds) && Number(seconds) <= LONGEST_S) return { watchMs: Number(seconds) * 1000 };
+  throw new UsageError(`--watch takes seconds, from 1 to ${LONGEST_S}: ${JSON.stringify(seconds)}`);
 }
 
 function explainedAnew(attachments: readonly KnownAttachment[], question: Question): Explanation | undefined {
@@ -98,15 +121,19 @@ function explainedAnew(attachments: readonly KnownAttachment[], question: Questi
 }
 
 function questionsOf(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
+  if (given.operands.length === 0) throw new UsageError("name a container, or say --all");
   const operands = [...given.operands], last = operands.length > 1 ? protocolNamed(operands.at(-1)!) : undefined;
   if (last !== undefined) operands.pop();
   if (operands.length > 2) throw new UsageError(`${JSON.stringify(operands[2])} is no protocol: tcp, udp/53, icmp`);
   const [from, to] = operands.map((operand) => partyOf(operand, attachments));
-  const family = familyFor(from!.party, to?.party ?? from!.party) ?? (given.has("ipv6") ? 6 : 4);
+  const family = given.has("ipv6") ? 6 : familyFor(from!.party, to?.party ?? from!.party);
   const port = to?.port ?? last?.port, name = last?.protocol ?? (port === undefined && to ? "icmp" : "tcp");
-  const way = { from: from!.party, family, protocol: protocolNumber(name, family) };
-  if (to !== undefined) return [{ ...way, to: to.party, port }];
-  return [{ ...way, to: { is: "outside" }, port: port ?? (name === "tcp" ? 443 : undefined) }];
+  const { party } = from!;
+  if (to === undefined && last === undefined) {
+    if (party.is === "container") return usualQuestions(party.attachment, party.label);
+    throw new UsageError("who is to get the packet? Only for a container there are usual questions");
+  }
+  return [{ from: party, to: to?.party ?? { is: "outside" }, family, protocol: protocolNumber(name, family), port }];
 }
 
 function partyOf(operand: string, attachments: readonly KnownAttachment[]): { party: Party; port?: number } {

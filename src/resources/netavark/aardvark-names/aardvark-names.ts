@@ -35,6 +35,8 @@ export const aardvarkNamesKind: ResourceKind<NamesSpec> = {
     awaitAnswers(spec);
   },
   describe: textOf,
+  nameServers: ({ networks, port }) =>
+    networks.flatMap(({ gateways }) => gateways.map((address) => ({ address, port }))),
 };
 
 export const aardvarkNames = resource(aardvarkNamesKind);

@@ -1,0 +1,48 @@
+/** What is asked of a container when nobody says what: its way out, its names, each of its published ports. */
+import { gistOf, type KnownAttachment, nameServersOf } from "../engine/operator/known-attachment.ts";
+import { parseAddress, parsePrefix } from "../net/address.ts";
+import { type Party, protocolNumber, type Question } from "./question.ts";
+
+const HTTPS = 443;
+
+export function usualQuestions(attachment: KnownAttachment, label: string): Question[] {
+  const own: Party = { is: "container", attachment, label };
+  const families = ([4, 6] as const).filter((family) => hasFamily(attachment, family));
+  const out = families.map((family): Question => ({
+    from: own,
+    to: { is: "outside" },
+    family,
+    protocol: protocolNumber("tcp", family),
+    port: HTTPS,
+  }));
+  return [...out, ...namesOf(attachment, own), ...portsOf(attachment, families[0] ?? 4)];
+}
+
+function hasFamily(attachment: KnownAttachment, family: 4 | 6): boolean {
+  return gistOf(attachment).addresses.some((text) => parsePrefix(text)?.bytes.length === (family === 4 ? 4 : 16));
+}
+
+function namesOf(attachment: KnownAttachment, from: Party): Question[] {
+  return nameServersOf(attachment).flatMap(({ address, port }) => {
+    const bytes = parseAddress(address), family = bytes?.length === 4 ? 4 : 6;
+    if (bytes === undefined || !hasFamily(attachment, family)) return [];
+    return [{ from, to: { is: "address", bytes }, family, protocol: protocolNumber("udp", family), port }];
+  });
+}
+
+/** `8080->80/tcp`, or with the host's address before it. */
+function portsOf(attachment: KnownAttachment, anyFamily: 4 | 6): Question[] {
+  return gistOf(attachment).ports.flatMap((text): Question[] => {
+    const [, address, port, name] = /^(?:(.*):)?([0-9]+)->[0-9]+\/(tcp|udp)$/.exec(text) ?? [];
+    if (port === undefined) return [];
+    const bytes = address === undefined ? undefined : parseAddress(address.replace(/^\[|\]$/g, ""));
+    const family = bytes === undefined ? anyFamily : bytes.length === 4 ? 4 : 6;
+    // From outside nobody reaches an address of the host alone.
+    const from: Party = { is: bytes?.[0] === LOOPBACK_NET && family === 4 ? "host" : "outside" };
+    const to: Party = bytes === undefined ? { is: "host" } : { is: "address", bytes };
+    const protocol = protocolNumber(name as "tcp" | "udp", family);
+    return [{ from, to, family, protocol, port: Number(port) }];
+  });
+}
+
+const LOOPBACK_NET = 127;

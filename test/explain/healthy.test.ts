@@ -1,0 +1,179 @@
+/** What works is not called broken, and of two faults the first is named: mended, the other one. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ownShare } from "../support/share.ts";
+import { untilTrue } from "../support/until-true.ts";
+import { openTown, type Town } from "./town.ts";
+
+let town: Town;
+beforeAll(async () => {
+  town = await openTown();
+});
+afterAll(() => town[Symbol.asyncDispose]());
+
+const nft = (text: string) => `nft '${text.replaceAll(" }", "\n}").replaceAll("; ", "\n")}'`;
+const OUT = ["web", "198.18.0.2", "tcp/7000"], PORT = ["outside", "host:8080", "tcp"];
+
+const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" | "leaves" }[] = [
+  { what: "the way out", ask: OUT, verdict: "leaves" },
+  { what: "an echo", ask: ["web", "198.18.0.2"], verdict: "leaves" },
+  { what: "UDP", ask: ["web", "198.18.0.2", "udp/7000"], verdict: "leaves" },
+  { what: "a published port", ask: PORT, verdict: "arrives" },
+  { what: "container to container", ask: ["web", "jug", "tcp/80"], verdict: "arrives" },
+  { what: "from network to network", ask: ["web", "far", "tcp/80"], verdict: "arrives" },
+  { what: "names of the host", ask: ["web", "10.40.0.1", "udp/53"], verdict: "arrives" },
+  { what: "a container of its host", ask: ["host", "web", "tcp/80"], verdict: "arrives" },
+  { what: "a container's address from outside", ask: ["outside", "far", "tcp/80"], verdict: "arrives" },
+  { what: "the published port from its host", ask: ["host", "198.18.0.1", "tcp/8080"], verdict: "arrives" },
+  { what: "the published port at 127.0.0.1", ask: ["host", "127.0.0.1", "tcp/8080"], verdict: "arrives" },
+  {
+    what: "a policy with rules that accept",
+    how: "iptables -P FORWARD DROP; iptables -A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT; " +
+      "iptables -A FORWARD -i shop0 ! -o shop0 -j ACCEPT",
+    ask: OUT,
+    verdict: "leaves",
+  },
+  {
+    what: "a rule for another port",
+    how: nft("table inet other { chain c { type filter hook forward priority 5; tcp dport 25 drop; } }"),
+    ask: OUT,
+    verdict: "leaves",
+  },
+  {
+    what: "a rule for another subnet, in a set of intervals",
+    how: nft(
+      "table inet other { set s { type ipv4_addr; flags interval; elements = { 10.41.0.0/16, 10.42.0.0/15 } }; " +
+        "chain c { type filter hook forward priority 5; ip saddr @s drop; } }",
+    ),
+    ask: OUT,
+    verdict: "leaves",
+  },
+  {
+    what: "a loose reverse path",
+    how: "ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; " +
+      "sysctl -qw net.ipv4.conf.shop0.rp_filter=2",
+    ask: OUT,
+    verdict: "leaves",
+  },
+  {
+    what: "a limit that is far away, for another protocol",
+    how: nft(
+      "table inet other { chain c { type filter hook forward priority 5; meta l4proto icmp limit rate over 9/second drop; } }",
+    ),
+    ask: OUT,
+    verdict: "leaves",
+  },
+];
+
+test.each(ownShare(healthy))("$what: $verdict", async ({ how = "true", ask, verdict }) => {
+  await town.machine.sh(how);
+  try {
+    expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
+    expect((await town.explain(ask)).said).toMatchObject({ verdict, ways: { stopped: 0 } });
+  } finally {
+    await town.machine.sh("ip link delete vpn0 2>/dev/null || true");
+    await town.reset();
+  }
+});
+
+const DROP_5 =
+  "nft add table inet other; nft add chain inet other c '{ type filter hook forward priority 5; policy drop; }'";
+const twice: {
+  first: [string, code: string, mend: string];
+  second: [string, code: string, mend: string];
+  ask: string[];
+}[] = [
+  {
+    first: ["ip -n web route delete default", "no-route", "ip -n web route add default via 10.40.0.1"],
+    second: ["sysctl -qw net.ipv4.ip_forward=0", "forwarding-off", "sysctl -qw net.ipv4.ip_forward=1"],
+    ask: OUT,
+  },
+  {
+    first: ["sysctl -qw net.ipv4.ip_forward=0", "forwarding-off", "sysctl -qw net.ipv4.ip_forward=1"],
+    second: [DROP_5, "forward-drop", "nft delete table inet other"],
+    ask: OUT,
+  },
+  {
+    first: [
+      "iptables -t raw -A PREROUTING -i shop0 -j DROP",
+      "prerouting-drop",
+      "iptables -t raw -F PREROUTING",
+    ],
+    second: [
+      "ip link set shop0 type bridge; ip route add prohibit 198.18.0.2",
+      "route-refused",
+      "ip route delete prohibit 198.18.0.2",
+    ],
+    ask: OUT,
+  },
+  {
+    first: ["ip link set shop0 down", "link-down", "ip link set shop0 up"],
+    second: ["iptables -P FORWARD DROP", "forward-drop", "iptables -P FORWARD ACCEPT"],
+    ask: OUT,
+  },
+  {
+    first: [
+      "ip -n web neighbour replace 10.40.0.1 lladdr 02:00:00:00:00:77 dev eth0 nud permanent",
+      "wrong-neighbour",
+      "ip -n web neighbour delete 10.40.0.1 dev eth0",
+    ],
+    second: ["iptables -A FORWARD -s 10.40.0.2 -j REJECT", "forward-drop", "iptables -F FORWARD"],
+    ask: OUT,
+  },
+  {
+    first: [DROP_5, "forward-drop", "nft delete table inet other"],
+    second: [
+      "iptables -t mangle -A POSTROUTING -o eth1 -j DROP",
+      "postrouting-drop",
+      "iptables -t mangle -F POSTROUTING",
+    ],
+    ask: OUT,
+  },
+  {
+    first: ["iptables -A FORWARD -i shop0 -j DROP", "forward-drop", "iptables -F FORWARD"],
+    second: [
+      nft(
+        "table inet other { chain c { type filter hook forward priority 5; iifname eth1 ct state established drop; } }",
+      ),
+      "forward-drop",
+      "nft delete table inet other",
+    ],
+    ask: OUT,
+  },
+  {
+    first: ["iptables -A INPUT -p udp --dport 53 -j DROP", "input-drop", "iptables -F INPUT"],
+    second: ["iptables -A OUTPUT -p udp --sport 53 -j DROP", "output-drop", "iptables -F OUTPUT"],
+    ask: ["web", "10.40.0.1", "udp/53"],
+  },
+  {
+    first: ["iptables -A FORWARD -d 10.40.0.2 -j DROP", "forward-drop", "iptables -F FORWARD"],
+    second: [
+      `ip netns exec web ${
+        nft("table ip own { chain in { type filter hook input priority 0; tcp dport 80 drop; } }")
+      }`,
+      "input-drop",
+      "ip netns exec web nft flush ruleset",
+    ],
+    ask: PORT,
+  },
+  {
+    first: [
+      "ip -n web link set eth0 down",
+      "link-down",
+      "ip -n web link set eth0 up; ip -n web route add default via 10.40.0.1",
+    ],
+    second: ["nft flush ruleset", "no-masquerade", "true"],
+    ask: OUT,
+  },
+];
+
+test.each(ownShare(twice))("first $first.1, then $second.1", async ({ first, second, ask }) => {
+  for (const [how] of [second, first]) await town.machine.sh(how);
+  expect(await town.isAnswered(ask)).toBe(false);
+  expect((await town.explain(ask)).said).toMatchObject({ verdict: "stops", cause: { code: first[1] } });
+  await town.machine.sh(first[2]);
+  expect(await town.isAnswered(ask)).toBe(false);
+  expect((await town.explain(ask)).said).toMatchObject({ verdict: "stops", cause: { code: second[1] } });
+  await town.machine.sh(second[2]);
+  await town.reset();
+  expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
+});

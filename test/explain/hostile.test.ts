@@ -1,0 +1,109 @@
+/** Names and rules that somebody chose to mislead, or to take long: an answer, or that there is none, and no more. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openTown, type Town } from "./town.ts";
+
+let town: Town;
+beforeAll(async () => {
+  town = await openTown();
+});
+afterAll(() => town[Symbol.asyncDispose]());
+
+const OUT = ["web", "198.18.0.2", "tcp/7000"];
+
+test("a name that a shell would run, and a terminal obey, is a word and is escaped", async () => {
+  const { machine } = town, name = "a$(id)\x1b[2J;";
+  await machine.run(["ip", "-n", "web", "link", "set", "eth0", "down"]);
+  await machine.run(["ip", "-n", "web", "link", "set", "eth0", "name", name]);
+  await machine.run(["ip", "-n", "web", "link", "set", name, "up"]);
+  await machine.run(["ip", "-n", "web", "route", "add", "default", "via", "10.40.0.1", "dev", name]);
+  await machine.run([
+    "ip",
+    "-n",
+    "web",
+    "neighbour",
+    "replace",
+    "10.40.0.1",
+    "lladdr",
+    "02:00:00:00:00:77",
+    "dev",
+    name,
+  ]);
+  const { stdout, code } = await town.patchbay(["explain", "web", "198.18.0.2", "tcp/7000"]);
+  expect(code).toBe(1);
+  // deno-lint-ignore no-control-regex
+  expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/);
+  expect(stdout).toContain("a$(id)\\u001b[2J;");
+  expect(stdout).toContain("'a$(id)");
+  const { said } = await town.explain(OUT);
+  expect(said.cause).toMatchObject({ code: "wrong-neighbour" });
+  const [{ run }] = said.cause!.mend as [{ run: string }];
+  await machine.sh(run);
+  await machine.run(["ip", "-n", "web", "link", "set", name, "down"]);
+  await machine.run(["ip", "-n", "web", "link", "set", name, "name", "eth0"]);
+  await town.patchbay(["repair"]);
+  expect(await town.isAnswered(OUT)).toBe(true);
+});
+
+test("comments of 255 bytes with control characters", async () => {
+  const comment = `\x1b]0;mine\x07${"x".repeat(240)}`;
+  await town.machine.run([
+    "iptables",
+    "-A",
+    "FORWARD",
+    "-i",
+    "shop0",
+    "-m",
+    "comment",
+    "--comment",
+    comment,
+    "-j",
+    "DROP",
+  ]);
+  const { stdout } = await town.patchbay(["explain", ...OUT]);
+  // deno-lint-ignore no-control-regex
+  expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/);
+  expect(stdout).toContain("forward-drop");
+  await town.reset();
+});
+
+test("a hundred thousand elements, five thousand chains, jumps as deep as the kernel has them", async () => {
+  const elements = Array.from({ length: 100_000 }, (_, at) => `${20 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}.1`);
+  const chains = Array.from({ length: 5000 }, (_, at) => `chain c${at} {\n ip saddr 192.0.2.${at % 250} drop\n}\n`);
+  const deep = Array.from(
+    { length: 15 },
+    (_, at) => `chain d${at} {\n ${at < 1 ? "accept" : `jump d${at - 1}`}\n}\n`,
+  );
+  const jumps = chains.map((_, at) => `jump c${at}\n`);
+  await town.machine.sh("nft -f -", {
+    stdin: `table inet big {\nset s {\n type ipv4_addr\n elements = { ${elements.join(", ")} }\n}
+      ${chains.join("")}${deep.join("")}
+      chain base {\n type filter hook forward priority 5\n ip saddr @s drop\n ${jumps.join("")} jump d14\n}\n}\n`,
+  });
+  expect(await town.isAnswered(OUT)).toBe(true);
+  expect((await town.explain(OUT)).said).toMatchObject({ verdict: "leaves" });
+  await town.machine.sh("nft delete table inet big");
+});
+
+test("rules that change all the time: an answer, or that they do", async () => {
+  const changing = town.machine.start([
+    "sh",
+    "-c",
+    "while :; do nft 'add table inet busy; delete table inet busy'; done",
+  ]);
+  for (let round = 0; round < 10; round++) {
+    const { said } = await town.explain(OUT);
+    expect([undefined, "rules-unread"]).toContain(said.cause?.code);
+  }
+  changing.kill();
+  await changing.exited;
+});
+
+test("the container's namespace goes while it is asked", async () => {
+  const { machine } = town;
+  await machine.sh("umount /run/netns/jug; rm -f /run/netns/jug");
+  const { code, stdout, stderr } = await town.patchbay(["explain", "jug", "outside"]);
+  expect([code, stdout + stderr]).toEqual([
+    3,
+    expect.stringMatching(/namespace of jug is gone|no container "jug" is known/),
+  ]);
+});

@@ -1,0 +1,93 @@
+/** Other kinds of links and networks than a bridge with addresses: what is asked is tried for real, too. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { ExplanationDocument } from "../../src/explain/explanation.schema.ts";
+import { commandsOn, networkFiles } from "../support/commands.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { UPLINK } from "../support/way-out.ts";
+
+let machine: Machine;
+const { directory, configure } = networkFiles();
+const { patchbay, must } = commandsOn(() => machine, () => directory);
+const ipam = (net: number) => ({
+  type: "host-local",
+  ranges: [[{ subnet: `10.${net}.0.0/24` }]],
+  routes: [{ dst: "0.0.0.0/0" }],
+});
+const bridge = (net: number, more: object = {}) => ({
+  type: "bridge",
+  bridge: `br${net}`,
+  isGateway: true,
+  ipMasq: true,
+  ipam: ipam(net),
+  ...more,
+});
+
+beforeAll(async () => {
+  machine = await openMachine();
+  for (const name of ["outside", "p1", "p2", "m1", "m2", "s1", "s2", "a1", "a2", "b1", "i1", "i2"]) {
+    await machine.container(name);
+  }
+  await machine.sh(UPLINK);
+  configure("point", [{ type: "ptp", ipMasq: true, ipam: ipam(50) }]);
+  configure("mac", [{
+    type: "macvlan",
+    master: "eth1",
+    ipam: { type: "host-local", ranges: [[{ subnet: "198.18.0.0/24", rangeStart: "198.18.0.50" }]] },
+  }]);
+  configure("spoof", [bridge(51, { macspoofchk: true })]);
+  configure("apart", [bridge(52), { type: "firewall", ingressPolicy: "same-bridge" }]);
+  configure("beyond", [bridge(53), { type: "firewall", ingressPolicy: "same-bridge" }]);
+  configure("alone", [bridge(54, { portIsolation: true })]);
+  const attached = {
+    point: ["p1", "p2"],
+    mac: ["m1", "m2"],
+    spoof: ["s1", "s2"],
+    apart: ["a1", "a2"],
+    beyond: ["b1"],
+    alone: ["i1", "i2"],
+  };
+  for (const [network, names] of Object.entries(attached)) for (const name of names) await must("add", network, name);
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+async function explain(...ask: string[]): Promise<ExplanationDocument> {
+  const { stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
+  if (stdout === "") throw new Error(stderr);
+  return JSON.parse(stdout)[0];
+}
+
+async function reaches(from: string, address: string): Promise<boolean> {
+  return (await machine.run(["ip", "netns", "exec", from, "ping", "-nc1", "-W1", address])).code === 0;
+}
+
+const passes: [from: string, to: string, address: string, verdict: string][] = [
+  ["p1", "198.18.0.2", "198.18.0.2", "leaves"],
+  ["p1", "p2", "10.50.0.3", "arrives"],
+  ["m1", "198.18.0.2", "198.18.0.2", "leaves"],
+  ["m1", "m2", "198.18.0.51", "arrives"],
+  ["s1", "198.18.0.2", "198.18.0.2", "leaves"],
+  ["a1", "a2", "10.52.0.3", "arrives"],
+  ["i1", "198.18.0.2", "198.18.0.2", "leaves"],
+];
+
+test.each(passes)("%s reaches %s", async (from, to, address, verdict) => {
+  expect(await reaches(from, address)).toBe(true);
+  expect(await explain(from, to)).toMatchObject({ verdict, ways: { stopped: 0 } });
+});
+
+const kept: [from: string, to: string, address: string, code: string][] = [
+  ["m1", "198.18.0.1", "198.18.0.1", "macvlan-host"],
+  ["a1", "b1", "10.53.0.2", "kept-apart"],
+  ["i1", "i2", "10.54.0.3", "port-isolated"],
+];
+
+test.each(kept)("%s does not reach %s, on purpose", async (from, to, address, code) => {
+  expect(await reaches(from, address)).toBe(false);
+  expect(await explain(from, to)).toMatchObject({ verdict: "stops", cause: { code } });
+});
+
+test("a container with another MAC address is dropped where macspoofchk is asked", async () => {
+  await machine.sh("ip -n s1 link set eth0 address 02:00:00:00:00:99");
+  expect(await reaches("s1", "198.18.0.2")).toBe(false);
+  expect(await explain("s1", "198.18.0.2")).toMatchObject({ verdict: "stops", cause: { code: "kept-apart" } });
+});
