@@ -56,7 +56,7 @@ function inFull(answered: Answered, isVerbose: boolean): string {
   if (explanation === undefined) return `${head}\n`;
   const seen = answered.live === undefined ? [] : liveLines(answered.live);
   const tail = [
-    ..."cause" in explanation.end ? causeLines(explanation.end.cause) : [],
+    ..."cause" in explanation.end ? causeLines(explanation.end.cause) : seen.length > 0 ? [""] : [],
     ...seen.flatMap((line, at) => folded(`${at === 0 ? "live   " : "       "}${line}`, "         ").split("\n")),
   ];
   const steps = stepLines(explanation.steps), room = MOST_LINES - tail.length - head.split("\n").length - 1;

@@ -49,6 +49,28 @@ const cases: Case[] = [
     code: 0,
     seen: { where: "jug", direction: "going", hook: "prerouting" },
   },
+  {
+    what: "refused outside, by RST",
+    ask: ["web", "198.18.0.2", "tcp/7001"],
+    agrees: "yes",
+    code: 0,
+    text: /told: connection refused/,
+  },
+  {
+    what: "refused outside, by an error of ICMP",
+    ask: ["web", "198.18.0.2", "udp/7001"],
+    agrees: "yes",
+    code: 0,
+    text: /told: connection refused; it was seen last in this host, postrouting/,
+  },
+  {
+    what: "nobody outside says anything",
+    ask: ["web", "192.0.2.9", "icmp"],
+    agrees: "yes",
+    code: 0,
+    text: /last in this host, postrouting/,
+  },
+  { what: "nobody has the address", ask: ["web", "10.40.0.77", "tcp/80"], agrees: "open", code: 2 },
   { what: "from the host", ask: ["host", "web", "tcp/80"], agrees: "yes", code: 0, text: /answered/ },
   {
     what: "the policy of FORWARD",

@@ -55,7 +55,7 @@ function agreement(explanation: Explanation, seen: LiveRun, silentEnd?: SilentEn
   if (isToldAlone && (answer === "answered" || verdict !== "stops")) return "open";
   if (answer === "answered") return yesIf(verdict !== "stops");
   if (drop !== undefined || answer !== undefined) {
-    if (verdict === "leaves") return yesIf(drop === undefined && isLastIn(end, last, "postrouting"));
+    if (verdict === "leaves") return yesIf(drop === undefined && isToldOutside(end, sights));
     return yesIf(isUnknown || (verdict === "stops" && isSameStop(explanation, drop)));
   }
   if (last === undefined) return "open";
@@ -76,6 +76,16 @@ function isFeignable({ end }: Explanation, sights: readonly Sight[]): boolean {
 
 function isLastIn(end: End, last: Sight | undefined, hook: Sight["hook"]): boolean {
   return !("cause" in end) && last?.netns === end.netns && last.hook === hook && last.direction === "going";
+}
+
+/** The refusal came in by the link by which the packet left, or, where it was not seen, the packet left. */
+function isToldOutside(end: End, sights: readonly Sight[]): boolean {
+  if ("cause" in end) return false;
+  const answers = sights.filter(({ direction }) => direction === "answer");
+  if (answers.length === 0) return isLastIn(end, sights.at(-1), "postrouting");
+  return answers.some(({ netns, hook, input }) =>
+    netns === end.netns && hook === "prerouting" && input === end.link?.name
+  );
 }
 
 /** Stops that the kernel tells the sender. */

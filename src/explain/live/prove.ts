@@ -52,7 +52,7 @@ function notTried(way: LiveWay, text: string): LiveProof {
 function tried(way: LiveWay, again: () => Explanation | undefined): LiveProof {
   const isWatching = way.watchMs !== undefined, { explanation, flow: { family } } = way;
   let seen = run(way, (netns) => isWatching ? plainSigns(netns, family) : []), silentEnd: SilentEnd | undefined;
-  if (!isWatching && isSilent(seen)) ({ seen, silentEnd } = narrowed(way, seen));
+  if (!isWatching && (isSilent(seen) || isToldUnseen(seen))) ({ seen, silentEnd } = narrowed(way, seen));
   const judged = compareWithWalk(explanation, seen, silentEnd), proof = { ...judged, ...seen, way, involved: [] };
   if (judged.agrees !== "contradiction") return proof;
   const now = again(), isSame = now?.verdict === explanation.verdict && codeIn(now) === codeIn(explanation);
@@ -122,6 +122,12 @@ function narrowed(way: LiveWay, seen: LiveRun): { seen: LiveRun; silentEnd?: Sil
     base!.priority >= end.priority && base!.priority < before
   );
   return { seen: fine, silentEnd: { sight: end, before, between } };
+}
+
+/** An error of ICMP is in no trace of ours. */
+function isToldUnseen({ sights, answer }: LiveRun): boolean {
+  return typeof answer === "object" && sights.length > 0 &&
+    sights.every(({ direction, verdict }) => direction === "going" && verdict !== "drop");
 }
 
 /** A packet that comes less far than the one before it: some of the trace is lost, or they do not fare alike. */
