@@ -70,6 +70,23 @@ const cases: Case[] = [
     code: 0,
     text: /last in this host, postrouting/,
   },
+  {
+    what: "a route that leads away from the container",
+    script: "ip link set farm0 down",
+    ask: ["web", "far", "tcp/80"],
+    agrees: "yes",
+    code: 1,
+    undo: "ip link set farm0 up",
+  },
+  {
+    what: "the frame is for another one, and dropped where it gets to",
+    script: "ip -n web neighbour replace 10.40.0.3 lladdr 02:00:00:00:00:77 dev eth0 nud permanent\n" +
+      "nft 'table bridge other {\nchain c {\ntype filter hook forward priority 0;\ndrop\n}\n}'",
+    ask: ["web", "jug", "tcp/80"],
+    agrees: "open",
+    code: 1,
+    undo: "ip -n web neighbour del 10.40.0.3 dev eth0",
+  },
   { what: "nobody has the address", ask: ["web", "10.40.0.77", "tcp/80"], agrees: "open", code: 2 },
   { what: "from the host", ask: ["host", "web", "tcp/80"], agrees: "yes", code: 0, text: /answered/ },
   {

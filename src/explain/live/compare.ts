@@ -56,7 +56,8 @@ function agreement(explanation: Explanation, seen: LiveRun, silentEnd?: SilentEn
   if (answer === "answered") return yesIf(verdict !== "stops");
   if (drop !== undefined || answer !== undefined) {
     if (verdict === "leaves") return yesIf(drop === undefined && isToldOutside(end, sights));
-    return yesIf(isUnknown || (verdict === "stops" && isSameStop(explanation, drop)));
+    const isStop = isUnknown || (verdict === "stops" && isSameStop(explanation, drop));
+    return !isStop && drop !== undefined && mayGoOn(end) ? "open" : yesIf(isStop);
   }
   if (last === undefined) return "open";
   const isWithin = silentEnd !== undefined &&
@@ -94,6 +95,11 @@ const TOLD: ReadonlySet<Code> = new Set([
   ...["link-forwarding-off", "nobody-listens", "listens-on-loopback", "no-mapping", "gateway-missing"] as const,
 ]);
 
+/** What goes to a wrong receiver gets some way yet, and may be dropped there. */
+function mayGoOn(end: End): boolean {
+  return "cause" in end && ["wrong-neighbour", "leads-away"].includes(end.cause.code);
+}
+
 function isSameStop({ end }: Explanation, drop: Sight | undefined): boolean {
   if (!("cause" in end)) return false;
   const { code, place } = end.cause, by = drop?.by;
@@ -118,10 +124,12 @@ function isBeyond({ steps, end }: Explanation, sights: readonly Sight[]): boolea
   if (!("cause" in end)) return false;
   const { netns, what, place } = end.cause, rank = RANK[what], direction = steps.at(-1)?.direction;
   if (direction === "going" && sights.some((sight) => sight.direction === "answer")) return true;
-  return rank !== undefined && sights.some((sight) =>
-    sight.netns === netns && sight.direction === direction &&
-    (RANK[sight.hook]! > rank || (sight.hook === what && sight.priority > (place?.chain.base?.priority ?? Infinity)))
-  );
+  return rank !== undefined && !mayGoOn(end) &&
+    sights.some((sight) =>
+      sight.netns === netns && sight.direction === direction &&
+      (RANK[sight.hook]! > rank ||
+        (sight.hook === what && sight.priority > (place?.chain.base?.priority ?? Infinity)))
+    );
 }
 
 function fateText({ sights, answer }: LiveRun, silentEnd?: SilentEnd): string {

@@ -57,7 +57,7 @@ function tried(way: LiveWay, again: () => Explanation | undefined): LiveProof {
   if (judged.agrees !== "contradiction") return proof;
   const now = again(), isSame = now?.verdict === explanation.verdict && codeIn(now) === codeIn(explanation);
   if (isSame) return { ...proof, ...reportOf(proof) };
-  return { ...proof, agrees: "open", text: `${judged.text}; rules or routes have changed meanwhile` };
+  return { ...proof, agrees: "open", text: `${judged.text}; meanwhile the walk says otherwise: ${now?.verdict}` };
 }
 
 function reportOf({ way, sights }: LiveProof): Pick<LiveProof, "kernel" | "involved"> {
