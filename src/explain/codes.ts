@@ -179,6 +179,10 @@ export const codes = {
     title: "it depends on what cannot be known beforehand",
     help: "Limits, sets that rules fill, programs of the kernel, and queues decide when the packet comes.",
   },
+  "kernel-program": {
+    title: "a program in the kernel sees the packet, and may drop it",
+    help: "XDP and filters of tc: `bpftool net` lists them. `retis` and `pwru` show what became of a packet.",
+  },
   "other-switch": {
     title: "another switch decides",
     help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`.",

@@ -23,6 +23,8 @@ export interface NetnsFacts {
   neighbour(link: Link, address: Uint8Array): Neighbour | undefined;
   /** The port of a bridge behind which it has seen the MAC address. */
   portBehind(bridge: Link, mac: string): number | undefined;
+  /** Links on which filters of tc see what comes in, or leaves. */
+  filtered(): ReadonlySet<number>;
   vlansOf(port: Link): readonly VlanRange[];
   /** Undefined when rules never stood still while they were read, or cannot be read. */
   rules(): Ruleset | undefined;

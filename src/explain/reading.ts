@@ -5,6 +5,7 @@ import type { AskNetfilter } from "../ffi/netlink/nftables/whole-ruleset.ts";
 import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
+import { listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
 import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
@@ -61,6 +62,14 @@ export class Reading implements NetnsFacts {
 
   portBehind(bridge: Link, mac: string) {
     return this.once(`port ${bridge.index} ${mac}`, () => portBehind(this.routing, bridge, mac));
+  }
+
+  filtered() {
+    const isPlace = ({ kind }: { kind: string }) => kind === "ingress" || kind === "clsact";
+    return this.once(
+      "qdiscs",
+      () => new Set(listQdiscs(this.routing).filter(isPlace).map(({ linkIndex }) => linkIndex)),
+    );
   }
 
   vlansOf(port: Link) {

@@ -48,6 +48,14 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     verdict: "leaves",
   },
   {
+    what: "a port redirected to the host itself",
+    how: nft(
+      "table ip other { chain c { type nat hook prerouting priority -150; iifname shop0 tcp dport 5353 redirect to :53; } }",
+    ),
+    ask: ["web", "198.18.0.9", "tcp/5353"],
+    verdict: "arrives",
+  },
+  {
     what: "a loose reverse path",
     how: "ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; " +
       "sysctl -qw net.ipv4.conf.shop0.rp_filter=2",

@@ -1,6 +1,6 @@
 /** A packet at a hook of netfilter: the ways on, and where rules end it. */
-import { textOf, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
-import type { PacketFacts } from "../../net/netfilter/packet.ts";
+import { isKnown, textOf, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
+import type { PacketFacts, PacketLink } from "../../net/netfilter/packet.ts";
 import { placeText } from "../../net/netfilter/text.ts";
 import {
   type Doubt,
@@ -10,7 +10,7 @@ import {
   traverse,
   type WayOut,
 } from "../../net/netfilter/traversal.ts";
-import { formatAddress } from "../../net/address.ts";
+import { contains, formatAddress, parseAddress } from "../../net/address.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
 import { optionBehind } from "../intended.ts";
@@ -44,7 +44,8 @@ export function throughHook(
     return stopped(traveller, { code: "rules-unread", what, text }, "unknown");
   }
   const { packet: own } = traveller, isFrame = passage.isBridge || passage.device !== undefined;
-  const packet = { ...own, ...isFrame && UNTRACKED, input: passage.input, output: passage.output };
+  const addressOf: PacketFacts["addressOf"] = (link) => ownAddress(traveller, link);
+  const packet = { ...own, ...isFrame && UNTRACKED, addressOf, input: passage.input, output: passage.output };
   const traversal = traverse(rules, packet, passage), { endings, doubts } = traversal;
   const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
   const ended = endings.filter(({ fate }) => fate !== "passes");
@@ -56,7 +57,9 @@ export function throughHook(
   };
   const { state, status, connectionMark } = own, connection = { state, status, connectionMark };
   const ways = passing.flatMap((way) =>
-    onward(passed(branch, what, isFrame ? { ...way, packet: { ...way.packet, ...connection } } : way))
+    isLostTrack(own, way.packet)
+      ? lostTrack(branch, what, way)
+      : onward(passed(branch, what, isFrame ? { ...way, packet: { ...way.packet, ...connection } } : way))
   );
   if (ended.length === 0) return ways;
   if (byChance && ended.every(isStop)) return [...ways, ...stopBy(branch, passage, ended[0]!)];
@@ -68,6 +71,30 @@ function passed(traveller: Traveller, what: string, { packet, by }: WayOut): Tra
   const next = { ...traveller, packet: rest };
   if (changed !== undefined) return noted(next, what, changed, { place: by });
   return by?.rule === undefined ? next : noted(next, what, `accepted: ${placeText(by)}`, { place: by });
+}
+
+/** One of several addresses, which only the kernel knows. */
+function isLostTrack(before: PacketFacts, after: PacketFacts): boolean {
+  const { destination } = endsOf(after);
+  return !isKnown(destination) && textOf(destination) !== textOf(endsOf(before).destination);
+}
+
+function lostTrack(traveller: Traveller, what: string, { by }: WayOut): Move[] {
+  const text = `${by === undefined ? "a rule" : placeText(by)} sends it to one of several addresses`;
+  return stopped(traveller, { code: "undecided", what, text, place: by }, "unknown");
+}
+
+/** What a masquerade or a redirection takes: the address in the next hop's subnet, or the first one. */
+function ownAddress(
+  { netns, nextHop, packet: { family } }: Traveller,
+  link: PacketLink | undefined,
+): Uint8Array | undefined {
+  if (link === "any") return undefined;
+  if (link === undefined) return parseAddress(family === 4 ? "127.0.0.1" : "::1");
+  const own = netns.addresses().filter(({ linkIndex, bytes, scope }) =>
+    linkIndex === link.index && scope === 0 && (bytes.length === 4) === (family === 4)
+  );
+  return (own.find((prefix) => nextHop !== undefined && contains(prefix, nextHop)) ?? own[0])?.bytes;
 }
 
 /** Undefined where nothing is translated. */

@@ -1,14 +1,11 @@
 /** A packet that a link has received, at the host's or the container's own IP: for it, or to be forwarded. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
-import { known } from "../../net/netfilter/known-bytes.ts";
-import type { NetnsFacts } from "../facts.ts";
 import { type HookPassage, hopped, throughHook } from "./hooks.ts";
 import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 import {
   destinationOf,
   endsOf,
   isSameEnds,
-  knownOr,
   type Move,
   noted,
   sourceOf,
@@ -112,26 +109,8 @@ function forwarded(traveller: Traveller, input: Link, { link: output, nextHop, t
 /** Behind the routes: the last hook, and then the link. `input` is undefined for what is sent here. */
 export function leaving(traveller: Traveller, output: Link, input?: Link): Move[] {
   const onward = (next: Traveller): Move[] => {
-    const at = tracked(withOwnSource(next, output));
+    const at = tracked(next);
     return [{ to: "transmit", traveller: input === undefined ? at : { ...at, cameIn: input.index }, link: output }];
   };
   return throughNat(traveller, { hook: "postrouting", output }, onward);
-}
-
-/** Masquerading takes an address of the link. Which one, the kernel says when it is asked for the way. */
-function withOwnSource(traveller: Traveller, output: Link): Traveller {
-  const { netns, packet } = traveller, ends = endsOf(packet);
-  if (knownOr(ends.source, undefined) !== undefined || !traveller.isSenderKnown) return traveller;
-  const own = addressOf(netns, output, traveller);
-  return own === undefined
-    ? traveller
-    : { ...traveller, packet: withEnd(packet, "source", known(own), ends.sourcePort) };
-}
-
-function addressOf(netns: NetnsFacts, output: Link, traveller: Traveller): Uint8Array | undefined {
-  const route = netns.route({ destination: destinationOf(traveller) });
-  if (!("errno" in route) && route.preferredSource !== undefined) return route.preferredSource;
-  return netns.addresses().find(({ linkIndex, bytes, scope }) =>
-    linkIndex === output.index && scope === 0 && bytes.length === destinationOf(traveller).length
-  )?.bytes;
 }

@@ -1,7 +1,7 @@
 /** Whether a link can send, and who is next behind it. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
-import type { LinkIn, NetnsFacts } from "../facts.ts";
+import type { LinkIn, NetnsFacts, World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
 import { entering, type Move, stopped, type Traveller } from "./traveller.ts";
 import { shell } from "../../process/shell-word.ts";
@@ -69,4 +69,18 @@ export function nobodyAnswers(traveller: Traveller, link: Link, nextHop: Uint8Ar
     { code: "nobody-answers", what: link.name, text: `${address} behind ${link.name} ${so}` },
     "unknown",
   );
+}
+
+/** What a program of the kernel decides, nobody else can tell. Rates of the plugin bandwidth let everything pass. */
+export function byProgram(world: World, traveller: Traveller, link: Link): Move[] | undefined {
+  const { netns } = traveller, isOurs = netns === world.host && world.isContainersEnd(link);
+  const what = link.hasXdp
+    ? "an XDP program"
+    : netns.filtered().has(link.index) && !isOurs
+    ? "filters of tc"
+    : undefined;
+  if (what === undefined) return undefined;
+  const text = `${what} of ${link.name} may drop it, or send it elsewhere`;
+  const mend = [{ advice: `bpftool net; tc filter show dev ${link.name} ingress` }];
+  return stopped(traveller, { code: "kernel-program", what: link.name, text, mend }, "unknown");
 }

@@ -3,7 +3,7 @@ import { linkAt, type World } from "../facts.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { fromPort } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
-import { notUp } from "./neighbours.ts";
+import { byProgram, notUp } from "./neighbours.ts";
 import { repairOf } from "./routing.ts";
 import { destinationOf, type Move, stopped, type Traveller } from "./traveller.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
@@ -11,9 +11,15 @@ import { formatAddress, isSameBytes } from "../../net/address.ts";
 export function receive(world: World, traveller: Traveller, link: Link): Move[] {
   const down = notUp(traveller, link);
   if (down !== undefined) return down;
+  const unseen = byProgram(world, traveller, link);
+  if (unseen !== undefined) return unseen;
   return throughHook(traveller, { hook: "ingress", device: link.name, input: link }, (next) => {
     const master = link.master === undefined ? undefined : linkAt(next.netns, link.master);
     if (master?.kind === "bridge") return fromPort(world, next, link, master);
+    if (master?.kind === "vrf") {
+      const text = `${link.name} is in the VRF ${master.name}, whose way is not walked`;
+      return stopped(next, { code: "other-switch", what: link.name, text }, "unknown");
+    }
     if (master?.kind === "openvswitch") {
       const text = `${link.name} is a port of Open vSwitch, whose flows decide`;
       const mend = [{ advice: `ask it: ovs-appctl ofproto/trace BRIDGE in_port=${link.name}` }];

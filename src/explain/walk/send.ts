@@ -48,5 +48,5 @@ function withSource(traveller: Traveller, preferred: Uint8Array | undefined): Tr
   const { packet } = traveller, { source, sourcePort } = endsOf(packet);
   if (knownOr(source, undefined) !== undefined) return traveller;
   const own = preferred ?? sourceOf(traveller);
-  return { ...traveller, isSenderKnown: true, packet: withEnd(packet, "source", known(own), sourcePort) };
+  return { ...traveller, packet: withEnd(packet, "source", known(own), sourcePort) };
 }

@@ -4,7 +4,7 @@ import { formatAddress, isSameBytes } from "../../net/address.ts";
 import type { LinkIn, World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
-import { isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
+import { byProgram, isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
 import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
@@ -17,6 +17,8 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   const local = fromLoopback(traveller, link);
   if (local !== undefined) return local;
   const { hook, device } = { hook: "egress", device: link.name } as const;
+  const unseen = byProgram(world, traveller, link);
+  if (unseen !== undefined) return unseen;
   const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
   return throughHook(sent, { hook, device, output: link }, (next) => onward(world, next, link));
 }

@@ -58,8 +58,6 @@ export interface Traveller {
   nextHop?: Uint8Array;
   /** The link by which the namespace received it; undefined for its own. */
   cameIn?: number;
-  /** Otherwise it is somebody outside, whose address is not known. */
-  isSenderKnown: boolean;
   /** Some rule left open whether the packet comes this way at all. */
   isOpen?: true;
   /** The kernel chooses by chance among ways, of which this is one. */

@@ -149,8 +149,7 @@ function traveller({ netns }: Origin, flow: AskedFlow): Traveller {
     address === undefined ? unknown(strangerOf(family).length) : known(address);
   const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
   const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined));
-  const isSenderKnown = source !== undefined;
-  return entering({ direction: "going", netns, packet, steps: [], tracked: [], isSenderKnown, hops: 0 }, netns);
+  return entering({ direction: "going", netns, packet, steps: [], tracked: [], hops: 0 }, netns);
 }
 
 const UDP = 17;

@@ -1,6 +1,14 @@
 /** What operations load of a packet, and the packet that they make of it. */
 import { isKnown, known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
-import { addressOfEnd, ETHERTYPES, indexOfLink, linkName, type PacketFacts, translated } from "./packet.ts";
+import {
+  addressOfEnd,
+  ETHERTYPES,
+  indexOfLink,
+  linkName,
+  type PacketFacts,
+  type PacketLink,
+  translated,
+} from "./packet.ts";
 import type { Operation, PayloadBase } from "./ruleset.ts";
 
 interface PlaceInPacket {
@@ -60,14 +68,15 @@ export function fibOf(packet: PacketFacts, { asks, of, narrowed }: Extract<Opera
 
 /** An address of the link by which it leaves. */
 export function masqueraded(packet: PacketFacts): PacketFacts {
-  return translated(packet, "source", { address: someAddress(packet), port: unknown(2) });
+  return translated(packet, "source", { address: ownAddress(packet, packet.output), port: unknown(2) });
 }
 
 /** An address of this host. */
 export function redirected(packet: PacketFacts, port: KnownBytes | undefined): PacketFacts {
-  return translated(packet, "destination", { address: someAddress(packet), port });
+  return translated(packet, "destination", { address: ownAddress(packet, packet.input), port });
 }
 
-function someAddress({ family }: PacketFacts): KnownBytes {
-  return unknown(family === 4 ? 4 : 16);
+function ownAddress(packet: PacketFacts, link: PacketLink | undefined): KnownBytes {
+  const address = packet.addressOf?.(link);
+  return address === undefined ? unknown(packet.family === 4 ? 4 : 16) : known(address);
 }

@@ -1,6 +1,6 @@
 /** A link as the kernel describes it in answers and notifications (rtnetlink(7)). */
 import { formatMac } from "../../../net/mac.ts";
-import { attrTable, binary, custom, text, u32, u8 } from "../attrs.ts";
+import { attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
 import * as ifLink from "../uapi/if-link.ts";
 import { eachAttribute } from "../wire.ts";
 import { bridgeData, bridgePortData, linkHeader } from "./link-kinds.ts";
@@ -30,6 +30,8 @@ export interface Link {
   up: boolean;
   /** Whether something is plugged in: the other end of a veth is up, too. */
   hasCarrier: boolean;
+  /** An XDP program sees each packet first. */
+  hasXdp?: true;
   mac: string;
   /** The address that frames for all have. */
   broadcast?: string;
@@ -81,6 +83,8 @@ export const altNameList = custom<readonly string[]>(ifLink.IFLA_PROP_LIST, {
   },
 });
 
+const xdpAttrs = attrTable("IFLA_XDP", { attached: u8(ifLink.IFLA_XDP_ATTACHED) });
+
 const linkAttrs = attrTable("IFLA", {
   ifName: text(ifLink.IFLA_IFNAME),
   address: binary(ifLink.IFLA_ADDRESS),
@@ -100,6 +104,7 @@ const linkAttrs = attrTable("IFLA", {
   parentBus: text(ifLink.IFLA_PARENT_DEV_BUS_NAME),
   netnsImmutable: u8(ifLink.IFLA_NETNS_IMMUTABLE),
   group: u32(ifLink.IFLA_GROUP),
+  xdp: nest(ifLink.IFLA_XDP, xdpAttrs),
   ...packetLimits,
   linkInfo: custom(ifLink.IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
 });
@@ -155,6 +160,7 @@ export function decodeLink(payload: Uint8Array): Link {
     kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
     group: attributes.group,
+    ...attributes.xdp?.attached && { hasXdp: true },
     limits: {
       gsoMaxSize: attributes.gsoMaxSize,
       gsoMaxSegments: attributes.gsoMaxSegments,

@@ -11,6 +11,8 @@ export const IFF_MULTICAST = 0x1000;
 export const IFF_PORTSEL = 0x2000;
 export const IFF_AUTOMEDIA = 0x4000;
 export const IFF_DYNAMIC = 0x8000;
+export const IFLA_XDP = 43;
+export const IFLA_XDP_ATTACHED = 2;
 export const IFF_LOWER_UP = 0x10000;
 
 export const IFLA_ADDRESS = 1;
