@@ -232,6 +232,21 @@ test.each(cases)(
   },
 );
 
+test("root of a container who has all of its packets traced keeps nobody from an answer", async () => {
+  await town.machine.sh(`ip netns exec web ${other("output", "-2500", "meta nftrace set 1")}`);
+  const flood = town.machine.start(["ip", "netns", "exec", "web", "ping", "-qf", "198.18.0.2"]);
+  try {
+    const { said } = await live([...OUT, "--live"]);
+    expect(said.agrees).toBeOneOf(["yes", "open"]);
+    await expectNothingLeft();
+  } finally {
+    flood.kill();
+    await flood.exited;
+    await town.machine.sh("ip netns exec web nft flush ruleset");
+    await town.reset();
+  }
+});
+
 describe("--watch", () => {
   test("sends nothing, and says that nothing came", async () => {
     const { said } = await live([...OUT, "--watch=1"]);

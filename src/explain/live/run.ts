@@ -1,7 +1,13 @@
 /** One packet of the flow, sent or waited for, while a table of ours in each namespace on the way has it traced. */
 import { ECONNREFUSED, ENOBUFS, isErrno } from "../../ffi/errno.ts";
 import { openTraceEvents } from "../../ffi/netlink/events.ts";
-import { type ByteMatch, traceIn, type TraceOrder, tracesIn } from "../../ffi/netlink/nftables/trace.ts";
+import {
+  type ByteMatch,
+  MOST_TRACES_AT_ONCE,
+  traceIn,
+  type TraceOrder,
+  tracesIn,
+} from "../../ffi/netlink/nftables/trace.ts";
 import { NETLINK_NETFILTER, type NetlinkSocket, openNetlink } from "../../ffi/netlink/socket.ts";
 import type { KernelTransport } from "../../ffi/netlink/transport.ts";
 import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../../ffi/netlink/uapi/nf-tables.ts";
@@ -107,7 +113,9 @@ function collect(trails: readonly Trail[], probe: FlowProbe | undefined, patienc
     answer ??= probe?.look();
     for (const { events, sightings } of trails) {
       try {
-        for (const event of tracesIn(events)) sights.push(...sightings.take(event));
+        const found = tracesIn(events);
+        for (const event of found) sights.push(...sightings.take(event));
+        isLossy ||= isOver && found.length >= MOST_TRACES_AT_ONCE;
       } catch (error) {
         if (!isErrno(error, ENOBUFS)) throw error;
         isLossy = true;

@@ -44,7 +44,7 @@ export function hasAll(headers: Headers, bytes: readonly ByteMatch[]): boolean {
 
 /** Joins the messages of one namespace. Their number is of a moment: the kernel uses it again. */
 export class Sightings {
-  private readonly begun = new Map<number, TraceEvent & Headers>();
+  private readonly begun = new Map<number, TraceEvent & Headers & Pick<Sight, "direction">>();
 
   constructor(
     private readonly netns: Reading,
@@ -54,12 +54,17 @@ export class Sightings {
 
   take(event: TraceEvent): Sight[] {
     const id = event.id!, { network, transport } = event;
-    if (network !== undefined && transport !== undefined) this.begun.set(id, { ...event, network, transport });
+    if (network !== undefined && transport !== undefined) {
+      this.begun.delete(id);
+      const direction = this.directionOf({ network, transport });
+      // Others have packets of their own traced.
+      if (direction !== undefined) this.begun.set(id, { ...event, network, transport, direction });
+    }
     const first = this.begun.get(id), verdict = finalVerdict(event);
     if (first === undefined || verdict === undefined) return [];
     this.begun.delete(id);
-    const direction = this.directionOf(first), base = this.placeOf(first)?.chain.base ?? this.sign(first);
-    if (direction === undefined || base === undefined) return [];
+    const { direction } = first, base = this.placeOf(first)?.chain.base ?? this.sign(first);
+    if (base === undefined) return [];
     const { hook, priority } = base, { netns } = this;
     const [input, output] = [first.input, first.output].map((index) =>
       index && linkAt(netns, index)?.name || undefined

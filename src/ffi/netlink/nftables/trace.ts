@@ -106,10 +106,15 @@ const traceAttrs = attrTable("NFTA_TRACE", {
 /** What one chain did with a packet. The first message of a packet in a base chain has the headers. */
 export type TraceEvent = AttrsOf<typeof traceAttrs.rows> & { family: number };
 
-/** All that have come. Throws ENOBUFS when some were lost. */
+/** Others may have the kernel trace as much as they like: then somebody else has his turn in between. */
+export const MOST_TRACES_AT_ONCE = 256;
+
+/** What has come, or the first of it. Throws ENOBUFS when some were lost. */
 export function tracesIn(events: KernelTransport): TraceEvent[] {
   const found: TraceEvent[] = [];
-  for (let bytes = receiveFromKernel(events, false); bytes !== undefined; bytes = receiveFromKernel(events, false)) {
+  while (found.length < MOST_TRACES_AT_ONCE) {
+    const bytes = receiveFromKernel(events, false);
+    if (bytes === undefined) break;
     eachMessage(bytes, ({ type, payload }) => {
       if (type !== messageType(nft.NFT_MSG_TRACE)) return;
       found.push({ ...traceAttrs.decode(payload.subarray(HEADER_BYTES)), family: payload[0]! });
