@@ -37,6 +37,28 @@ const step = z.strictObject({
   state: z.enum(["ok", "stop", "unknown", "note"]).describe("Whether it goes on."),
 });
 
+const sight = z.strictObject({
+  direction: z.enum(directions).describe("The packet, or the answer to it."),
+  where: z.string().describe("The namespace: `this host`, or a container."),
+  hook: z.string().describe("The hook of netfilter."),
+  priority: z.int().describe("The chain's priority."),
+  verdict: z.enum(["accept", "drop", "queue", "unknown"]).describe("What the chain did with it."),
+  rule: rule.optional().describe("The rule or policy that decided; absent where a chain of ours saw it pass."),
+  input: z.string().optional().describe("The link by which it came in."),
+  output: z.string().optional().describe("The link by which it leaves."),
+});
+
+const live = z.strictObject({
+  sent: z.string().describe("What was sent, or waited for."),
+  seen: z.array(sight).describe("What the kernel's trace has of it, in the order of its way."),
+  agrees: z.enum(["yes", "contradiction", "decides", "open"]).describe(
+    "yes: it fares as the walk says; contradiction: a defect; decides what the walk left open; open: nothing seen decides.",
+  ),
+  text: z.string().describe("What became of it."),
+  verdict: z.enum(["arrives", "leaves", "stops", "unknown"]).optional().describe("Where it decides."),
+  kernel: z.string().optional().describe("The kernel's release, for the report of a contradiction."),
+});
+
 export const explanation = z.strictObject({
   from: z.string().describe("The sender, as it was named."),
   to: z.string().describe("The receiver, as it was named."),
@@ -50,6 +72,7 @@ export const explanation = z.strictObject({
     all: z.int().min(0).describe("How many ways the kernel may choose."),
     stopped: z.int().min(0).describe("How many stop."),
   }).describe("Where the kernel chooses."),
+  live: live.optional().describe("What was seen of a real packet, with `--live` or `--watch`."),
   steps: z.array(step).describe("The way that is told, from its beginning."),
 });
 

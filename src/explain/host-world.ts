@@ -69,8 +69,13 @@ export class HostWorld implements World {
     return [...this.opened.values()].flatMap((each) => each?.facts ?? []);
   }
 
+  /** This host's, and each that the walk has come to. */
+  get namespaces(): Reading[] {
+    return [this.host, ...this.containers];
+  }
+
   get reads(): number {
-    return [this.host, ...this.containers].reduce((sum, { reads }) => sum + reads, 0);
+    return this.namespaces.reduce((sum, { reads }) => sum + reads, 0);
   }
 
   close(): void {

@@ -30,7 +30,7 @@ export class Reading implements NetnsFacts {
 
   constructor(
     readonly label: string,
-    private readonly inside: Inside,
+    readonly inside: Inside,
     readonly container?: ContainerName,
   ) {}
 

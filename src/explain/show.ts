@@ -5,6 +5,8 @@ import { ruleLine } from "../net/netfilter/text.ts";
 import { ownTableNames } from "../resources/packets/shared/own-tables.ts";
 import type { HostFinding } from "./host-findings.ts";
 import { partyText, protocolText, type Question } from "./question.ts";
+import type { LiveProof } from "./live/prove.ts";
+import { liveHeadline, liveLines } from "./live/words.ts";
 import type { Cause, Remedy, Step } from "./walk/traveller.ts";
 import type { Explanation } from "./walk/walk.ts";
 
@@ -13,6 +15,8 @@ export interface Answered {
   /** Undefined when nothing could be walked, for the reason. */
   explanation?: Explanation;
   reason?: string;
+  /** Undefined when nobody asked for it. */
+  live?: LiveProof;
 }
 
 /** What fits on a terminal; a line to run is not broken. */
@@ -50,19 +54,24 @@ function isWell({ explanation }: Answered): boolean {
 function inFull(answered: Answered, isVerbose: boolean): string {
   const { explanation } = answered, head = folded(headline(answered), "  ");
   if (explanation === undefined) return `${head}\n`;
-  const tail = "cause" in explanation.end ? causeLines(explanation.end.cause) : [];
+  const seen = answered.live === undefined ? [] : liveLines(answered.live);
+  const tail = [
+    ..."cause" in explanation.end ? causeLines(explanation.end.cause) : seen.length > 0 ? [""] : [],
+    ...seen.flatMap((line, at) => folded(`${at === 0 ? "live   " : "       "}${line}`, "         ").split("\n")),
+  ];
   const steps = stepLines(explanation.steps), room = MOST_LINES - tail.length - head.split("\n").length - 1;
   const shown = isVerbose || steps.length <= room ? steps : shortened(steps, room);
   return `${[head, "", ...shown, ...tail].join("\n")}\n`;
 }
 
-export function headline({ question, explanation, reason }: Answered): string {
+export function headline({ question, explanation, reason, live }: Answered): string {
   const ends = `${partyText(question.from)} → ${partyText(question.to)} ${protocolText(question)}`;
   if (explanation === undefined) return `${ends}: unknown: ${reason}`;
   const { verdict, ways, end, isForStrangers } = explanation;
   const share = ways.all > 1 && ways.stopped > 0 ? ` on ${ways.stopped} of ${ways.all} ways` : "";
   const text = "cause" in end ? `${end.cause.what}: ${end.cause.text}` : end.text;
-  return `${ends}: ${verdict}${share}${isForStrangers ? ", for most addresses outside" : ""}: ${text}`;
+  const told = `${verdict}${share}${isForStrangers ? ", for most addresses outside" : ""}: ${text}`;
+  return `${ends}: ${live === undefined ? told : liveHeadline(live, told)}`;
 }
 
 function stepLines(steps: readonly Step[]): string[] {

@@ -18,6 +18,7 @@ import {
   stopped,
   strangerOf,
   STRANGERS,
+  type Tracked,
   type Traveller,
   withEnd,
 } from "./traveller.ts";
@@ -44,6 +45,8 @@ export interface Explanation {
   end: End;
   /** When the kernel chooses among ways: how many there are, and how many stop. */
   ways: { all: number; stopped: number };
+  /** What each namespace on the way takes the packet for. */
+  tracked: readonly Tracked[];
   /** Some senders or receivers outside may fare otherwise. */
   isForStrangers?: true;
 }
@@ -205,5 +208,6 @@ function summaryOf(outcomes: readonly Outcome[]): Explanation {
     : stops.length + unknowns.length > 0
     ? "unknown"
     : end.verdict;
-  return { verdict, steps: told.traveller.steps, end, ways: { all: outcomes.length, stopped: stops.length } };
+  const { steps, tracked } = told.traveller;
+  return { verdict, steps, tracked, end, ways: { all: outcomes.length, stopped: stops.length } };
 }

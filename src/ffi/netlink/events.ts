@@ -9,6 +9,7 @@ import {
   openTransport,
   type Transport,
 } from "./transport.ts";
+import { NFNLGRP_NFTRACE } from "./uapi/nf-tables.ts";
 
 const SOL_NETLINK = 270;
 const NETLINK_ADD_MEMBERSHIP = 1;
@@ -45,6 +46,13 @@ export function openEvents(...groups: readonly number[]): KernelTransport {
 export function openNetfilterEvents(): KernelTransport {
   const events = openTransport(NETLINK_NETFILTER);
   join(events, NFNLGRP_NFTABLES);
+  return events;
+}
+
+/** The kernel's traces of packets, in the namespace that the thread is in. */
+export function openTraceEvents(): KernelTransport {
+  const events = openTransport(NETLINK_NETFILTER);
+  join(events, NFNLGRP_NFTRACE);
   return events;
 }
 

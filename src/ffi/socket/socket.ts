@@ -10,8 +10,10 @@ export const SOL_SOCKET = 1;
 const options = {
   SO_REUSEADDR: 2,
   SO_TYPE: 3,
+  SO_ERROR: 4,
   SO_SNDBUF: 7,
   SO_RCVBUF: 8,
+  SO_LINGER: 13,
   SO_PASSCRED: 16,
   SO_PEERCRED: 17,
   SO_RCVTIMEO: 20,

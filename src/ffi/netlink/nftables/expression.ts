@@ -96,7 +96,7 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 }
 
 /** A value or a verdict inside an expression or a set element (linux/netfilter/nf_tables.h, enum nft_data_attributes). */
-const verdictAttrs = attrTable("NFTA_VERDICT", {
+export const verdictAttrs = attrTable("NFTA_VERDICT", {
   code: u32be(nft.NFTA_VERDICT_CODE),
   chain: exactText(nft.NFTA_VERDICT_CHAIN),
 });

@@ -111,6 +111,8 @@ export const memberLink = meta({ key: nft.NFT_META_SDIFNAME, into: nft.NFT_REG_1
 export const packetMark = meta({ key: nft.NFT_META_MARK, into: nft.NFT_REG_1 });
 /** `meta mark set …` */
 export const setPacketMark = meta({ key: nft.NFT_META_MARK, from: nft.NFT_REG_1 });
+/** `meta nftrace set …` */
+export const setTracing = meta({ key: nft.NFT_META_NFTRACE, from: nft.NFT_REG_1 });
 
 export function transportProtocolInto(into: number) {
   return meta({ key: nft.NFT_META_L4PROTO, into });

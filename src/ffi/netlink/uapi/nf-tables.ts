@@ -8,6 +8,7 @@ export const NFNL_SUBSYS_NFTABLES = 10;
 export const NFNL_MSG_BATCH_BEGIN = 16;
 export const NFNL_MSG_BATCH_END = 17;
 export const NFNL_BATCH_GENID = 1;
+export const NFNLGRP_NFTRACE = 9;
 
 // linux/netfilter/nf_tables_compat.h: enum of what is asked for, and its attributes
 export const NFNL_SUBSYS_NFT_COMPAT = 11;
@@ -58,6 +59,7 @@ export const NFT_MSG_NEWSETELEM = 12;
 export const NFT_MSG_GETSETELEM = 13;
 export const NFT_MSG_DELSETELEM = 14;
 export const NFT_MSG_GETGEN = 16;
+export const NFT_MSG_TRACE = 17;
 export const NFT_MSG_NEWOBJ = 18;
 export const NFT_MSG_GETOBJ = 19;
 export const NFT_MSG_DELOBJ = 20;
@@ -66,6 +68,7 @@ export const NFT_MSG_DELOBJ = 20;
 export const NFTA_TABLE_NAME = 1;
 export const NFTA_TABLE_FLAGS = 2;
 export const NFT_TABLE_F_DORMANT = 1;
+export const NFT_TABLE_F_OWNER = 2;
 export const NFTA_TABLE_USE = 3;
 export const NFTA_TABLE_USERDATA = 6;
 
@@ -193,6 +196,7 @@ export const NFT_META_IIF = 4;
 export const NFT_META_OIF = 5;
 export const NFT_META_IIFNAME = 6;
 export const NFT_META_OIFNAME = 7;
+export const NFT_META_NFTRACE = 12;
 export const NFT_META_NFPROTO = 15;
 export const NFT_META_L4PROTO = 16;
 export const NFT_META_SDIF = 33;
@@ -250,3 +254,20 @@ export const NFTA_MATCH_INFO = 3;
 export const NFTA_TARGET_NAME = 1;
 export const NFTA_TARGET_REV = 2;
 export const NFTA_TARGET_INFO = 3;
+
+// enum nft_limit_attributes
+export const NFTA_LIMIT_RATE = 1;
+export const NFTA_LIMIT_UNIT = 2;
+export const NFTA_LIMIT_BURST = 3;
+
+// enum nft_trace_attributes
+export const NFTA_TRACE_TABLE = 1;
+export const NFTA_TRACE_CHAIN = 2;
+export const NFTA_TRACE_RULE_HANDLE = 3;
+export const NFTA_TRACE_VERDICT = 5;
+export const NFTA_TRACE_ID = 6;
+export const NFTA_TRACE_NETWORK_HEADER = 8;
+export const NFTA_TRACE_TRANSPORT_HEADER = 9;
+export const NFTA_TRACE_IIF = 10;
+export const NFTA_TRACE_OIF = 12;
+export const NFTA_TRACE_POLICY = 16;

@@ -14,7 +14,9 @@ import {
 import { hostFindings } from "../../../explain/host-findings.ts";
 import { type Answered, explanationsText, overview } from "../../../explain/show.ts";
 import { usualQuestions } from "../../../explain/usual-questions.ts";
-import { explain } from "../../../explain/walk/walk.ts";
+import { prove } from "../../../explain/live/prove.ts";
+import { isHandedOver, leaveToCaller } from "../../../process/calls.ts";
+import { explain, type Explanation } from "../../../explain/walk/walk.ts";
 import { print, printJson } from "../../../process/output.ts";
 import { knownAttachments } from "../../../runtime/records.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
@@ -32,6 +34,12 @@ export const explainCommand: Command = {
     ipv6: { short: "6", help: "ask for IPv6 where both ends have it" },
     verbose: { short: "v", help: "print every step" },
     all: { help: "ask for all containers, and look at the host; a line for each that differs" },
+    live: { help: "send one packet of it, and compare with the kernel's own trace" },
+    watch: {
+      value: "SECONDS",
+      otherwise: "10",
+      help: "send nothing: wait so long for a real packet of it (default: 10), and compare",
+    },
     json: { help: "print JSON" },
     bundle: {
       value: "FILE",
@@ -56,15 +64,18 @@ export const explainCommand: Command = {
   run(given) {
     const bundle = given.value("bundle"), report = bundle === undefined ? undefined : loadReport();
     report?.refuseBundle(bundle!);
+    const real = realPacket(given);
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
     const questions = isAll ? allQuestions(given, attachments) : questionsOf(given, attachments);
     const world = new HostWorld(attachments, labelOf);
     try {
       const answers = questions.map((question): Answered => {
         const way = asked(world, question);
-        return "reason" in way
-          ? { question, reason: way.reason }
-          : { question, explanation: explain(world, way.origin, way.flow) };
+        if ("reason" in way) return { question, reason: way.reason };
+        const explanation = explain(world, way.origin, way.flow);
+        if (real === undefined) return { question, explanation };
+        const live = prove({ ...way, ...real, world, explanation }, () => explainedAnew(attachments, question));
+        return { question, explanation, live };
       });
       const findings = isAll ? hostFindings(world.host, attachments) : [];
       const ways = () => answers.map(explanationDocument);
@@ -95,8 +106,36 @@ function worst(answers: readonly Answered[]): number {
   return [1, NOT_LOOKED_AT, 2].find((status) => all.has(status)) ?? 0;
 }
 
-function statusOf({ explanation }: Answered): number {
+function statusOf({ explanation, live }: Answered): number {
+  if (live?.isRefused) return NOT_LOOKED_AT;
+  if (live?.agrees === "contradiction") return STATUS.unknown;
+  if (live?.verdict !== undefined) return STATUS[live.verdict];
   return explanation === undefined ? NOT_LOOKED_AT : STATUS[explanation.verdict];
+}
+
+const LONGEST_S = 600;
+
+/** Undefined when no real packet is asked for. */
+function realPacket(given: GivenArguments): { watchMs?: number } | undefined {
+  const isLive = given.has("live"), seconds = given.value("watch");
+  if (!isLive && seconds === undefined) return undefined;
+  if (isLive && seconds !== undefined) throw new UsageError("--live sends, and --watch sends nothing: one of them");
+  if (given.has("all") || given.operands.length < 2) throw new UsageError("a real packet needs FROM and TO");
+  // Waiting for one is not a worker's.
+  if (isHandedOver()) leaveToCaller("command");
+  if (seconds === undefined) return {};
+  if (/^[1-9][0-9]{0,2}$/.test(seconds) && Number(seconds) <= LONGEST_S) return { watchMs: Number(seconds) * 1000 };
+  throw new UsageError(`--watch takes seconds, from 1 to ${LONGEST_S}: ${JSON.stringify(seconds)}`);
+}
+
+function explainedAnew(attachments: readonly KnownAttachment[], question: Question): Explanation | undefined {
+  const world = new HostWorld(attachments, labelOf);
+  try {
+    const way = asked(world, question);
+    return "reason" in way ? undefined : explain(world, way.origin, way.flow);
+  } finally {
+    world.close();
+  }
 }
 
 function questionsOf(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
