@@ -48,7 +48,7 @@ const PATIENCE_MS = 700, BRIEF_MS = 250, SETTLING_MS = 60;
 
 /** `isBrief`: an answer is not waited for, only what namespaces here do. */
 export function run(way: LiveWay, signs: SignsIn, isBrief = false): LiveRun {
-  const { world, origin, flow, watchMs } = way, table = `patchbay_live_${randomBytes(6).toHex()}`;
+  const { world, origin, flow, watchMs } = way, table = `patchbay-live-${randomBytes(6).toHex()}`;
   const sender = world.namespaces.find((each) => each === origin.netns)!, closing: { close(): void }[] = [];
   try {
     const probe = watchMs === undefined
