@@ -32,7 +32,7 @@ async function expectAsBefore(what: string): Promise<void> {
   const tables = await town.machine.sh(
     "nft list tables; for each in web jug far; do ip netns exec $each nft list tables; done",
   );
-  expect({ what, tables }).toEqual({ what, tables: expect.not.stringContaining("patchbay_live") });
+  expect({ what, tables }).toEqual({ what, tables: expect.not.stringContaining("patchbay-live") });
 }
 
 /** From the first table's name on: before that, nothing is made. */

@@ -211,7 +211,7 @@ async function live(ask: readonly string[]): Promise<{ code: number; said: LiveD
 const TABLES = "nft list tables; for each in web jug far outside; do ip netns exec $each nft list tables; done";
 
 async function expectNothingLeft(): Promise<void> {
-  expect(await town.machine.sh(TABLES)).not.toContain("patchbay_live");
+  expect(await town.machine.sh(TABLES)).not.toContain("patchbay-live");
 }
 
 test.each(cases)(
@@ -265,7 +265,7 @@ describe("--watch", () => {
 
   /** Somebody outside asks once it is waited for. */
   async function untilSeen(): Promise<void> {
-    while (!(await town.machine.sh("nft list tables")).includes("patchbay_live")) await Bun.sleep(20);
+    while (!(await town.machine.sh("nft list tables")).includes("patchbay-live")) await Bun.sleep(20);
     expect(await town.isAnswered(["outside", "198.18.0.1:8080", "tcp"])).toBe(true);
   }
 });
