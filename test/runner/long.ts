@@ -21,6 +21,8 @@ const aside = [
   "test/frontends/library/package.test.ts",
   // A death and a failure at each system call of the launcher.
   "test/frontends/resident/launcher-sweep.test.ts",
+  // Deaths at each system call of a probe.
+  "test/explain/live-killed.test.ts",
   // Deaths at each system call of a start.
   "test/frontends/resident/by-call-sweep.test.ts",
   // An engine that is started again and again.
