@@ -1,0 +1,130 @@
+/** The walk over facts that are plain data, for what a test host can hardly be. */
+import { describe, expect, test } from "bun:test";
+import type { NetnsFacts, World } from "../../src/explain/facts.ts";
+import { explain } from "../../src/explain/walk/walk.ts";
+import type { LinkAddress } from "../../src/ffi/netlink/route/address.ts";
+import type { Link } from "../../src/ffi/netlink/route/link.ts";
+import type { RouteAnswer } from "../../src/ffi/netlink/route/route-question.ts";
+import { parseAddress, parsePrefix } from "../../src/net/address.ts";
+
+const ENETUNREACH = 101, RTN_LOCAL = 2;
+const address = (text: string) => parseAddress(text)!;
+
+function link(index: number, name: string, more: Partial<Link> = {}): Link {
+  return {
+    index,
+    name,
+    flags: 1,
+    up: true,
+    hasCarrier: true,
+    mac: `02:00:00:00:00:0${index}`,
+    mtu: 1500,
+    ...more,
+  } as Link;
+}
+
+function own(linkIndex: number, text: string): LinkAddress {
+  return { ...parsePrefix(text)!, linkIndex, scope: 0 } as LinkAddress;
+}
+
+/** A host with two uplinks that the default route has at once, and whose only address is 198.18.0.1. */
+function hostWith(facts: Partial<NetnsFacts> = {}): NetnsFacts {
+  const links = [link(1, "lo"), link(2, "up0"), link(3, "up1")];
+  const hops = [{ oif: 2, gateway: address("198.18.0.2") }, { oif: 3, gateway: address("198.18.1.2") }];
+  const routes = (destination: Uint8Array): RouteAnswer => {
+    const dst = { bytes: new Uint8Array(4), bits: 0 };
+    if (destination.join(".") === "198.18.0.1") {
+      return { dst: { bytes: destination, bits: 32 }, oif: 1, type: RTN_LOCAL };
+    }
+    return {
+      dst,
+      oif: 0,
+      type: 1,
+      table: 254,
+      hops: hops.map((hop) => ({ ...hop, flags: 0, attributes: new Uint8Array() })),
+    };
+  };
+  return {
+    label: "this host",
+    links: () => links,
+    addresses: () => [own(2, "198.18.0.1/24")],
+    route: ({ destination }) => routes(destination),
+    neighbours: () => 0,
+    neighbour: () => undefined,
+    portBehind: () => undefined,
+    filtered: () => new Set(),
+    vlansOf: () => [],
+    rules: () => ({ chains: [], setOf: () => undefined }),
+    sysctl: () => "0",
+    listening: () => [],
+    ...facts,
+  };
+}
+
+function worldOf(host: NetnsFacts): World {
+  return {
+    host,
+    acrossFrom: () => undefined,
+    publisherOf: () => undefined,
+    isContainersEnd: () => false,
+    holderOf: () => undefined,
+  };
+}
+
+const flow = {
+  family: 4,
+  protocol: 6,
+  source: address("198.18.0.1"),
+  destination: address("192.0.2.9"),
+  destinationPort: 80,
+} as const;
+const ask = (host: NetnsFacts) => explain(worldOf(host), { netns: host }, flow);
+
+describe("two next hops", () => {
+  test("both are walked, and both leave", () => {
+    expect(ask(hostWith())).toMatchObject({ verdict: "leaves", ways: { all: 2, stopped: 0 } });
+  });
+
+  test("one of two stops where its link is down", () => {
+    const links = [link(1, "lo"), link(2, "up0"), link(3, "up1", { up: false })];
+    expect(ask(hostWith({ links: () => links }))).toMatchObject({
+      verdict: "stops",
+      ways: { all: 2, stopped: 1 },
+      end: { cause: { code: "link-down", what: "up1" } },
+    });
+  });
+});
+
+test("without a route the host's own packet stops", () => {
+  expect(ask(hostWith({ route: () => ({ errno: ENETUNREACH }) }))).toMatchObject({
+    verdict: "stops",
+    end: { cause: { code: "no-route" } },
+  });
+});
+
+test("rules that cannot be read leave it open", () => {
+  expect(ask(hostWith({ rules: () => undefined }))).toMatchObject({
+    verdict: "unknown",
+    end: { cause: { code: "rules-unread" } },
+  });
+});
+
+test("an XDP program, and filters of tc, leave it open", () => {
+  const links = [link(1, "lo"), link(2, "up0", { hasXdp: true }), link(3, "up1")];
+  expect(ask(hostWith({ links: () => links }))).toMatchObject({ verdict: "unknown" });
+  expect(ask(hostWith({ filtered: () => new Set([2, 3]) }))).toMatchObject({
+    verdict: "unknown",
+    end: { cause: { code: "kernel-program" } },
+  });
+});
+
+test("routes that lead round in circles end", () => {
+  const links = [link(1, "lo"), link(2, "up0", { kind: "bridge" }), link(3, "port", { master: 2, kind: "veth" })];
+  const host = hostWith({
+    links: () => links,
+    route: ({ destination }) => ({ dst: { bytes: destination, bits: 32 }, oif: 2, type: 1 }),
+  });
+  const explanation = ask(host);
+  expect(explanation.verdict).toBe("unknown");
+  expect(explanation.steps.length).toBeLessThan(50);
+});
