@@ -134,6 +134,10 @@ export const codes = {
     help:
       "Another program has taken the rules away, or the packet does not reach them. `patchbay repair` makes them again.",
   },
+  "published-elsewhere": {
+    title: "the port is published at another address of the host",
+    help: "A port may be published at one address alone, such as 127.0.0.1. Nobody reaches one by ::1.",
+  },
   "listens-on-loopback": {
     title: "the program listens at 127.0.0.1 only",
     help: "Within a container it has to listen at 0.0.0.0 or at the container's address.",

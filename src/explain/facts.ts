@@ -48,8 +48,10 @@ export interface World {
   readonly host: NetnsFacts;
   /** The end of a pair in the other namespace, or a container's link above a link of the host. */
   acrossFrom(netns: NetnsFacts, link: Link): LinkIn | undefined;
-  /** The container to which a port of the host should lead. */
-  publisherOf(port: number, protocol: string): NetnsFacts | undefined;
+  /** The container to which a port of the host should lead; `at`: only at this address. */
+  publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined;
+  /** The container to which the host's link leads, as people name it. */
+  endOf(link: Link): string | undefined;
   /** Whether the host's link was made for a container that is known. */
   isContainersEnd(link: Link): boolean;
   /** The container that has the address on a link behind this one of the host. */

@@ -37,19 +37,24 @@ export class HostWorld implements World {
     return { netns: this.host, link };
   }
 
-  publisherOf(port: number, protocol: string): NetnsFacts | undefined {
-    const isIt = (text: string) => {
-      const [, from, to] = /^(?:.*:)?([0-9]+)->[0-9]+\/(\w+)$/.exec(text) ?? [];
-      return Number(from) === port && to === protocol;
-    };
-    const found = this.attachments.find((attachment) => gistOf(attachment).ports.some(isIt));
-    return found && this.netnsOf(found);
+  publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined {
+    for (const attachment of this.attachments) {
+      for (const text of gistOf(attachment).ports) {
+        const [, at, from, to] = /^(?:(.*):)?([0-9]+)->[0-9]+\/(\w+)$/.exec(text) ?? [];
+        const netns = Number(from) === port && to === protocol ? this.netnsOf(attachment) : undefined;
+        if (netns !== undefined) return { netns, at: at?.replace(/^\[|\]$/g, "") };
+      }
+    }
+    return undefined;
+  }
+
+  endOf({ name }: Link): string | undefined {
+    const attachment = this.attachments.find((each) => hasEnd(each, name));
+    return attachment && this.nameOf(attachment);
   }
 
   isContainersEnd({ name }: Link): boolean {
-    return this.attachments.some(({ ledgers }) =>
-      ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)))
-    );
+    return this.attachments.some((each) => hasEnd(each, name));
   }
 
   holderOf(address: Uint8Array): LinkIn | undefined {
@@ -86,4 +91,8 @@ export class HostWorld implements World {
     }
     this.opened.clear();
   }
+}
+
+function hasEnd({ ledgers }: KnownAttachment, name: string): boolean {
+  return ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)));
 }

@@ -26,7 +26,7 @@ type ProtocolName = keyof typeof PROTOCOLS;
 
 /** `tcp`, `udp/53`; undefined for other text. */
 export function protocolNamed(text: string): { protocol: ProtocolName; port?: number } | undefined {
-  const [, name, port] = /^(tcp|udp|icmp)(?:\/([0-9]{1,5}))?$/.exec(text) ?? [];
+  const [, name, port] = /^(tcp|udp|icmp)(?:\/([0-9]{1,5}))?$/.exec(text.toLowerCase()) ?? [];
   if (name === undefined || Number(port ?? 1) > 65535 || Number(port ?? 1) === 0) return undefined;
   if (name === "icmp" && port !== undefined) return undefined;
   return { protocol: name as ProtocolName, port: port === undefined ? undefined : Number(port) };
@@ -61,13 +61,12 @@ export function asked(world: World & NetnsOf, question: Question): Asked | { rea
   const { from, to, family } = question;
   const origin = originOf(world, from, family);
   if ("reason" in origin) return origin;
-  const source = from.is === "container" ? addressOf(origin.netns, from.attachment.ifName, family) : undefined;
   const destination = destinationFor(world, to, origin, family);
   if (destination === undefined && to.is !== "outside") {
     return { reason: `${partyText(to)} has no address of IPv${family}` };
   }
   const { protocol, port } = question, ends = { destination, destinationPort: port, protocol, family };
-  return { origin, flow: { ...ends, source: source ?? (from.is === "address" ? from.bytes : undefined) } };
+  return { origin, flow: { ...ends, source: from.is === "address" ? from.bytes : undefined } };
 }
 
 interface NetnsOf {

@@ -39,6 +39,7 @@ export function overview(answers: readonly Answered[], findings: readonly HostFi
     ...findings.map(({ code, text }) => `${code}  this host: ${text}`),
     ...differ.map((each) => `${codeText(each)}  ${visible(headline(each))}`),
   ];
+  if (answers.length === 0 && findings.length === 0) return "nothing is attached\n";
   const well = answers.length - differ.length;
   return `${[...lines, `${well} of ${answers.length} ways arrive or leave`].join("\n")}\n`;
 }
@@ -65,12 +66,14 @@ function inFull(answered: Answered, isVerbose: boolean): string {
 }
 
 export function headline({ question, explanation, reason, live }: Answered): string {
-  const ends = `${partyText(question.from)} → ${partyText(question.to)} ${protocolText(question)}`;
+  const { from, to, family } = question, isNamed = [from, to].some((each) => each.is === "address");
+  const by = family === 6 && !isNamed ? " by IPv6" : "";
+  const ends = `${partyText(from)} → ${partyText(to)} ${protocolText(question)}${by}`;
   if (explanation === undefined) return `${ends}: unknown: ${reason}`;
   const { verdict, ways, end, isForStrangers } = explanation;
   const share = ways.all > 1 && ways.stopped > 0 ? ` on ${ways.stopped} of ${ways.all} ways` : "";
   const text = "cause" in end ? `${end.cause.what}: ${end.cause.text}` : end.text;
-  const told = `${verdict}${share}${isForStrangers ? ", for most addresses outside" : ""}: ${text}`;
+  const told = `${verdict}${share}${isForStrangers ? ", for a stranger's address" : ""}: ${text}`;
   return `${ends}: ${live === undefined ? told : liveHeadline(live, told)}`;
 }
 

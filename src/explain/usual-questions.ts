@@ -1,5 +1,5 @@
 /** What is asked of a container when nobody says what: its way out, its names, each of its published ports. */
-import { gistOf, type KnownAttachment, nameServersOf } from "../engine/operator/known-attachment.ts";
+import { gistOf, hasDefaultRoute, type KnownAttachment, nameServersOf } from "../engine/operator/known-attachment.ts";
 import { parseAddress, parsePrefix } from "../net/address.ts";
 import { type Party, protocolNumber, type Question } from "./question.ts";
 
@@ -8,7 +8,7 @@ const HTTPS = 443;
 export function usualQuestions(attachment: KnownAttachment, label: string): Question[] {
   const own: Party = { is: "container", attachment, label };
   const families = ([4, 6] as const).filter((family) => hasFamily(attachment, family));
-  const out = families.map((family): Question => ({
+  const out = families.filter((family) => hasDefaultRoute(attachment, family)).map((family): Question => ({
     from: own,
     to: { is: "outside" },
     family,

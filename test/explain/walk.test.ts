@@ -66,6 +66,7 @@ function worldOf(host: NetnsFacts): World {
     host,
     acrossFrom: () => undefined,
     publisherOf: () => undefined,
+    endOf: () => undefined,
     isContainersEnd: () => false,
     holderOf: () => undefined,
   };

@@ -186,6 +186,13 @@ export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly Kn
   };
 }
 
+/** Whether its networks gave it a way out; true, too, where no result says what they gave. */
+export function hasDefaultRoute({ cached }: KnownAttachment, family: 4 | 6): boolean {
+  const result = cached && resultIn(cached);
+  if (result === undefined) return true;
+  return (result.routes ?? []).some(({ dst }) => dst.endsWith("/0") && dst.includes(":") === (family === 6));
+}
+
 const DNS = 53;
 
 /** The servers of the result, and those that were made for the container. */

@@ -44,8 +44,17 @@ function atPort(world: World, traveller: Traveller): Move[] {
   }
   const publisher = netns === world.host ? world.publisherOf(port, name.slice(0, 3)) : undefined;
   if (publisher !== undefined) {
-    const text = `no rule leads ${name} of ${where} to ${publisher.label}, which publishes it`;
-    return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher) });
+    const { label } = publisher.netns, asked = formatAddress(destination);
+    // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.
+    const isMeant = asked !== "::1" && (publisher.at ?? asked) === asked;
+    if (isMeant) {
+      const text = `no rule leads ${name} of ${where} to ${label}, which publishes it`;
+      return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher.netns) });
+    }
+    const text = `${label} publishes ${name}${
+      publisher.at === undefined ? "" : ` at ${publisher.at}`
+    }, and not at ${asked}`;
+    return stopped(traveller, { code: "published-elsewhere", what: name, text });
   }
   const others = sockets.map(({ address }) => formatAddress(address));
   const onLoopback = sockets.length > 0 && others.every((each) => each.startsWith("127.") || each === "::1");

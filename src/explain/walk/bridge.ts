@@ -5,7 +5,7 @@ import { formatAddress } from "../../net/address.ts";
 import { linkAt, type LinkIn, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { tracked, tracking } from "./ip.ts";
-import { isAddressOf, nobodyAnswers, notUp, otherMac } from "./neighbours.ts";
+import { answerAstray, isAddressOf, nobodyAnswers, notUp, otherMac } from "./neighbours.ts";
 import { repairOf } from "./routing.ts";
 import {
   destinationOf,
@@ -34,7 +34,11 @@ export function fromPort(world: World, traveller: Traveller, port: Link, bridge:
         `${bridge.name} has ${formatAddress(nextHop)}, and takes it from ${port.name}`,
       );
       const passage: HookPassage = { hook: "input", isBridge: true, input: port };
-      return throughHook(at, passage, (last) => [{ to: "ip", traveller: last, link: bridge }]);
+      return throughHook(
+        at,
+        passage,
+        (last) => [{ to: "ip", traveller: { ...last, port: port.index }, link: bridge }],
+      );
     }
     const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(next, port, bridge, nextHop);
@@ -48,8 +52,8 @@ export function fromHost(world: World, traveller: Traveller, bridge: Link, nextH
   return throughHook(traveller, passage, (next) => {
     const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(next, undefined, bridge, nextHop);
-    if (next.cameIn === bridge.index) return back(world, next, bridge, holder, nextHop);
-    const wrong = otherMac(next, bridge, nextHop, [holder.own.link.mac], holder.own.netns.label);
+    if (next.cameIn === bridge.index) return back(next, bridge, holder, nextHop);
+    const wrong = otherMac(world, next, bridge, nextHop, [holder.own.link.mac], holder.own.netns.label);
     return wrong ?? byPort(next, bridge, holder);
   });
 }
@@ -67,9 +71,8 @@ function behind(world: World, address: Uint8Array, bridge: Link): Holder | undef
 }
 
 /** A packet goes out by the bridge that it came in by, perhaps to the very container that sent it. */
-function back(world: World, traveller: Traveller, bridge: Link, holder: Holder, nextHop: Uint8Array): Move[] {
-  const first = traveller.tracked[0], sender = first === undefined ? undefined : first.netns;
-  if (sender === holder.own.netns && holder.port.port?.hairpin !== true && sender !== world.host) {
+function back(traveller: Traveller, bridge: Link, holder: Holder, nextHop: Uint8Array): Move[] {
+  if (traveller.port === holder.port.index && holder.port.port?.hairpin !== true) {
     const text = `${
       formatAddress(nextHop)
     } is ${holder.own.netns.label}'s own, and ${holder.port.name} has no hairpin mode`;
@@ -145,6 +148,8 @@ function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, 
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
   const port = linkAt(netns, known || -1) ?? (others.length === 1 ? others[0] : undefined);
   if (port !== undefined && port.kind !== "veth") {
+    const astray = answerAstray(traveller, from === undefined ? bridge : port);
+    if (astray !== undefined) return astray;
     const text = `by ${port.name}, a port of ${bridge.name}`;
     const link = from === undefined ? bridge : port;
     return [{

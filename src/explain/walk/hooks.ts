@@ -13,6 +13,7 @@ import {
 import { contains, formatAddress, parseAddress } from "../../net/address.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
+import type { NetnsFacts } from "../facts.ts";
 import { optionBehind } from "../intended.ts";
 import { remediesFor } from "../remedy.ts";
 import { endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
@@ -84,15 +85,23 @@ function lostTrack(traveller: Traveller, what: string, { by }: WayOut): Move[] {
   return stopped(traveller, { code: "undecided", what, text, place: by }, "unknown");
 }
 
-/** What a masquerade or a redirection takes: the address in the next hop's subnet, or the first one. */
-function ownAddress(
-  { netns, nextHop, packet: { family } }: Traveller,
-  link: PacketLink | undefined,
-): Uint8Array | undefined {
+/** What a masquerade or a redirection takes. */
+function ownAddress({ netns, nextHop, packet: { family } }: Traveller, link: PacketLink | undefined) {
   if (link === "any") return undefined;
-  if (link === undefined) return parseAddress(family === 4 ? "127.0.0.1" : "::1");
+  return link === undefined
+    ? parseAddress(family === 4 ? "127.0.0.1" : "::1")
+    : addressOn(netns, link, nextHop, family);
+}
+
+/** As the kernel chooses: the address in the next hop's subnet, or the first one. */
+export function addressOn(
+  netns: NetnsFacts,
+  { index }: Pick<Link, "index">,
+  nextHop: Uint8Array | undefined,
+  family: 4 | 6,
+): Uint8Array | undefined {
   const own = netns.addresses().filter(({ linkIndex, bytes, scope }) =>
-    linkIndex === link.index && scope === 0 && (bytes.length === 4) === (family === 4)
+    linkIndex === index && scope === 0 && (bytes.length === 4) === (family === 4)
   );
   return (own.find((prefix) => nextHop !== undefined && contains(prefix, nextHop)) ?? own[0])?.bytes;
 }

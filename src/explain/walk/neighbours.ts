@@ -1,9 +1,9 @@
 /** Whether a link can send, and who is next behind it. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
-import type { LinkIn, NetnsFacts, World } from "../facts.ts";
+import { linkAt, type LinkIn, type NetnsFacts, type World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
-import { entering, type Move, stopped, type Traveller } from "./traveller.ts";
+import { destinationOf, entering, type Move, sourceOf, stopped, type Traveller } from "./traveller.ts";
 import { shell } from "../../process/shell-word.ts";
 
 export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
@@ -14,11 +14,13 @@ export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
 export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
   const { netns } = traveller, where = netns.container === undefined ? "" : ` of ${netns.label}`;
   if (link.up && (link.hasCarrier || link.kind === "bridge")) return undefined;
-  const what = link.name, mend = repairOf(netns);
+  const what = link.name, { container } = netns, isMade = container?.ifName === link.name;
+  const mend = isMade ? repairOf(netns) : [];
   if (!link.up) {
-    const plain = [{ run: shell`ip link set ${link.name} up` }];
+    const inside = container === undefined ? "" : shell`nsenter --net=${container.netnsPath} `;
+    const plain = [{ run: inside + shell`ip link set ${link.name} up` }];
     const text = `${link.name}${where} is down`;
-    return stopped(traveller, { code: "link-down", what, text, mend: mend.length > 0 ? mend : plain });
+    return stopped(traveller, { code: "link-down", what, text, mend: isMade ? mend : plain });
   }
   const other = link.kind === "veth" ? "the other end of the pair is down" : "nothing is plugged in";
   return stopped(traveller, {
@@ -30,18 +32,20 @@ export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
 }
 
 export function toHolder(
+  world: World,
   traveller: Traveller,
   link: Link,
   { netns, link: own }: LinkIn,
   nextHop: Uint8Array,
 ): Move[] {
-  const wrong = otherMac(traveller, link, nextHop, [own.mac], netns.label);
+  const wrong = otherMac(world, traveller, link, nextHop, [own.mac], netns.label);
   if (wrong !== undefined) return wrong;
   return [{ to: "receive", traveller: entering(traveller, netns), link: own }];
 }
 
 /** Undefined when no other MAC address is known. */
 export function otherMac(
+  world: World,
   traveller: Traveller,
   link: Link,
   nextHop: Uint8Array,
@@ -50,6 +54,13 @@ export function otherMac(
 ): Move[] | undefined {
   const { netns } = traveller, entry = netns.neighbour(link, nextHop), address = formatAddress(nextHop);
   if (entry?.mac === undefined || right.includes(entry.mac)) return undefined;
+  const port = link.kind === "bridge" ? linkAt(netns, netns.portBehind(link, entry.mac) ?? -1) : undefined;
+  const other = port && world.endOf(port);
+  if (other !== undefined && other !== whose) {
+    const text = `${address} is ${whose}'s, and ${other} has it, too: this host sends to ${other}`;
+    const mend = [{ advice: `take the address from ${other}, then: ip neighbour del ${address} dev ${link.name}` }];
+    return stopped(traveller, { code: "address-twice", what: link.name, text, mend });
+  }
   const inside = netns.container === undefined ? "" : shell`nsenter --net=${netns.container.netnsPath} `;
   return stopped(traveller, {
     code: "wrong-neighbour",
@@ -83,4 +94,17 @@ export function byProgram(world: World, traveller: Traveller, link: Link): Move[
   const text = `${what} of ${link.name} may drop it, or send it elsewhere`;
   const mend = [{ advice: `bpftool net; tc filter show dev ${link.name} ingress` }];
   return stopped(traveller, { code: "kernel-program", what: link.name, text, mend }, "unknown");
+}
+
+/** An answer that leaves the host, although a container of it has asked, or somebody behind another link. */
+export function answerAstray(traveller: Traveller, link: Link): Move[] | undefined {
+  const { direction, fromOutside, netns, tracked } = traveller;
+  if (direction === "going" || fromOutside?.index === link.index) return undefined;
+  const to = formatAddress(destinationOf(traveller)), asker = tracked[0]?.netns.label;
+  const text = fromOutside === undefined
+    ? `the answer to ${to} of ${asker} leaves ${netns.label} by ${link.name}`
+    : `the answer to ${to} leaves by ${link.name}; who asked is taken to be behind ${fromOutside.name}`;
+  const mend = [{ advice: `look at 'ip rule' and 'ip route get ${to} from ${formatAddress(sourceOf(traveller))}'` }];
+  const verdict = fromOutside === undefined ? "stops" : "unknown";
+  return stopped(traveller, { code: "answer-elsewhere", what: "answer", text, mend }, verdict);
 }

@@ -100,7 +100,10 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
   const { netns } = traveller, what = "route", { container } = netns;
   const text = `${netns.label} has no route to ${destination}`;
   if (container === undefined) {
-    const advice = "give this host a route, or another address to the container";
+    const down = netns.links().filter(({ up, kind }) => !up && kind !== "bridge").map(({ name }) => name);
+    const advice = `give this host a route${
+      down.length === 0 ? "" : `; these links of it are down: ${down.join(", ")}`
+    }`;
     return stopped(traveller, { code: "no-route", what, text, mend: [{ advice }] });
   }
   const link = netns.links().find(({ name }) => name === container.ifName), { ifName } = container;
@@ -117,7 +120,8 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     const family = bytes === 4 ? "IPv4" : "IPv6", address = `${ifName} has no address of ${family}`;
     return stopped(traveller, { code: "no-address", what: ifName, text: address, mend });
   }
-  return stopped(traveller, { code: "no-route", what, text, mend });
+  const advice = 'or its network gives it none: "isDefaultGateway" of bridge, or "routes" in ipam';
+  return stopped(traveller, { code: "no-route", what, text, mend: [...mend, { advice }] });
 }
 
 export function repairOf({ container }: NetnsFacts): Remedy[] {

@@ -1,18 +1,17 @@
 /** A packet that a namespace sends itself: its first, or the answer to what it received. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
+import type { KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { known, textOf } from "../../net/netfilter/known-bytes.ts";
-import { endsOf, type Move, noted, sourceOf, type Traveller, withEnd } from "./traveller.ts";
-import { destinationOf, knownOr } from "./traveller.ts";
-import { throughHook } from "./hooks.ts";
+import { destinationOf, endsOf, knownOr, type Move, noted, type Traveller, withEnd } from "./traveller.ts";
+import { addressOn, throughHook } from "./hooks.ts";
 import { leaving, tracking } from "./ip.ts";
 import { isForItself, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 
 export function send(traveller: Traveller): Move[] {
   const { netns } = traveller, route = askWay(traveller);
   if ("errno" in route) return routeRefused(traveller, route.errno);
-  const sender = withSource(traveller, route.preferredSource);
-  const ways = isForItself(route) ? [toItself(sender)] : waysOf(netns, route, destinationOf(sender));
-  return ways.flatMap((way) => (way === undefined ? [] : byWay(sender, way, ways.length > 1)));
+  const ways = isForItself(route) ? [toItself(traveller)] : waysOf(netns, route, destinationOf(traveller));
+  return ways.flatMap((way) => byWay(withSource(traveller, way, route), way, ways.length > 1));
 }
 
 function byWay(traveller: Traveller, way: NextWay, isChosen: boolean): Move[] {
@@ -43,10 +42,12 @@ function toItself({ netns, ...traveller }: Traveller): NextWay {
   return { link: loopback, nextHop: destinationOf({ netns, ...traveller }), text: `to ${netns.label} itself, by lo` };
 }
 
-/** A program that names no address of its own sends with the one that the route prefers. */
-function withSource(traveller: Traveller, preferred: Uint8Array | undefined): Traveller {
+/** A program that names no address of its own sends with the route's, or with one of the link. */
+function withSource(traveller: Traveller, { link, nextHop }: NextWay, route: KernelRoute): Traveller {
   const { packet } = traveller, { source, sourcePort } = endsOf(packet);
   if (knownOr(source, undefined) !== undefined) return traveller;
-  const own = preferred ?? sourceOf(traveller);
-  return { ...traveller, packet: withEnd(packet, "source", known(own), sourcePort) };
+  const own = isForItself(route)
+    ? destinationOf(traveller)
+    : route.preferredSource ?? addressOn(traveller.netns, link, nextHop, packet.family);
+  return own === undefined ? traveller : { ...traveller, packet: withEnd(packet, "source", known(own), sourcePort) };
 }

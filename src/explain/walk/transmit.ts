@@ -1,10 +1,10 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
-import { formatAddress, isSameBytes } from "../../net/address.ts";
+import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
 import type { LinkIn, World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
-import { byProgram, isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
+import { answerAstray, byProgram, isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
 import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
@@ -38,7 +38,7 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
   if (link.kind === "veth") {
     const holder = world.holderOf(nextHop);
     if (holder !== undefined && world.acrossFrom(holder.netns, holder.link)?.link.index === link.index) {
-      return toHolder(traveller, link, holder, nextHop);
+      return toHolder(world, traveller, link, holder, nextHop);
     }
     if (world.isContainersEnd(link)) return nobodyAnswers(traveller, link, nextHop);
   }
@@ -67,7 +67,7 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   if (down !== undefined) return down;
   const holder = world.holderOf(nextHop);
   const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
-  if (beside) return toHolder(traveller, link, holder, nextHop);
+  if (beside) return toHolder(world, traveller, link, holder, nextHop);
   const text = `by ${parent.link.name}, with the MAC address of ${link.name}`;
   const left = noted(traveller, parent.link.name, `leaves ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns: traveller.netns, text, link } }];
@@ -76,9 +76,9 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
 /** The MAC address that a container has for its next hop, where that is the host. */
 function wrongNeighbour(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] | undefined {
   const holder = world.holderOf(nextHop);
-  if (holder !== undefined) return otherMac(traveller, link, nextHop, [holder.link.mac], holder.netns.label);
+  if (holder !== undefined) return otherMac(world, traveller, link, nextHop, [holder.link.mac], holder.netns.label);
   if (!isAddressOf(world.host, nextHop)) return undefined;
-  return otherMac(traveller, link, nextHop, world.host.links().map(({ mac }) => mac), world.host.label);
+  return otherMac(world, traveller, link, nextHop, world.host.links().map(({ mac }) => mac), world.host.label);
 }
 
 /** To whom a link outside leads is not seen here. */
@@ -90,6 +90,8 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
     const text = `${formatAddress(nextHop)} is ${netns.label}'s own`;
     return stopped(traveller, { code: "gateway-missing", what: link.name, text });
   }
+  const astray = answerAstray(traveller, link);
+  if (astray !== undefined) return astray;
   const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
   if (holder !== undefined && holder.netns !== netns) {
     const isAbove = world.acrossFrom(holder.netns, holder.link)?.link.index === link.index;
@@ -103,12 +105,28 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
-  const text = `by ${link.name}, to ${formatAddress(nextHop)}`;
+  const text = `by ${link.name}, to ${formatAddress(nextHop)}${asPrivate(traveller)}`;
   const left = noted(traveller, link.name, `leaves ${netns.label} ${text}`);
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
 }
 
 const NOARP = 0x80;
+
+/** RFC 1918, RFC 6598, RFC 4193: whoever answers has to know a way back. */
+const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map((text) =>
+  parsePrefix(text)!
+);
+
+function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
+  const { source } = endsOf(packet);
+  if (direction === "answer" || tracked[0]?.netns === netns || !isKnown(source)) return "";
+  const isPrivate = PRIVATE.some((prefix) =>
+    prefix.bytes.length === source.value.length && contains(prefix, source.value)
+  );
+  return isPrivate && !netns.addresses().some(({ bytes }) => isSameBytes(bytes, source.value))
+    ? `, as ${formatAddress(source.value)}, which nobody outside may know a way to`
+    : "";
+}
 
 /** Its network masquerades, and this packet is not. */
 function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined {

@@ -58,6 +58,10 @@ export interface Traveller {
   nextHop?: Uint8Array;
   /** The link by which the namespace received it; undefined for its own. */
   cameIn?: number;
+  /** The port of a bridge of the host by which it came. */
+  port?: number;
+  /** The link by which somebody outside sent it to the host; undefined for a sender on this host. */
+  fromOutside?: Link;
   /** Some rule left open whether the packet comes this way at all. */
   isOpen?: true;
   /** The kernel chooses by chance among ways, of which this is one. */

@@ -60,10 +60,15 @@ const MOST_WAYS = 64, MOST_HOPS = 24;
  */
 export function explain(world: World, origin: Origin, flow: AskedFlow): Explanation {
   const whole = explainOne(world, origin, flow);
-  const isOfSomebody = flow.source !== undefined && flow.destination !== undefined;
+  const isSenderHere = origin.input === undefined;
+  const isOfSomebody = (isSenderHere || flow.source !== undefined) && flow.destination !== undefined;
   if (isOfSomebody || (whole.verdict !== "unknown" && whole.ways.all === 1)) return whole;
   const each = STRANGERS[flow.family].map((stranger) =>
-    explainOne(world, origin, { ...flow, source: flow.source ?? stranger, destination: flow.destination ?? stranger })
+    explainOne(world, origin, {
+      ...flow,
+      source: isSenderHere ? flow.source : flow.source ?? stranger,
+      destination: flow.destination ?? stranger,
+    })
   );
   const isAlike = each.every(({ verdict, end }) =>
     verdict === each[0]!.verdict && codeOf(end) === codeOf(each[0]!.end)
@@ -145,13 +150,13 @@ function byLoopback(traveller: Traveller, link: Link): Move[] {
 
 const TCP = 6, SYN_AT = 13, ICMP_ANSWERS = { 4: 0, 6: 129 } as const;
 
-function traveller({ netns }: Origin, flow: AskedFlow): Traveller {
+function traveller({ netns, input }: Origin, flow: AskedFlow): Traveller {
   const { family, source, destination, protocol, destinationPort } = flow;
   const bytesOf = (address: Uint8Array | undefined) =>
     address === undefined ? unknown(strangerOf(family).length) : known(address);
   const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
   const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined));
-  return entering({ direction: "going", netns, packet, steps: [], tracked: [], hops: 0 }, netns);
+  return entering({ direction: "going", netns, packet, steps: [], tracked: [], hops: 0, fromOutside: input }, netns);
 }
 
 const UDP = 17;

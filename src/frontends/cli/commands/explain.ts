@@ -142,14 +142,17 @@ function questionsOf(given: GivenArguments, attachments: readonly KnownAttachmen
   if (given.operands.length === 0) throw new UsageError("name a container, or say --all");
   const operands = [...given.operands], last = operands.length > 1 ? protocolNamed(operands.at(-1)!) : undefined;
   if (last !== undefined) operands.pop();
-  if (operands.length > 2) throw new UsageError(`${JSON.stringify(operands[2])} is no protocol: tcp, udp/53, icmp`);
+  if (operands.length > 2) {
+    const meant = /^[0-9]+$/.test(operands[2]!) ? `; did you mean tcp/${operands[2]}?` : "";
+    throw new UsageError(`${JSON.stringify(operands[2])} is no protocol: tcp/443, udp/53, icmp${meant}`);
+  }
   const [from, to] = operands.map((operand) => partyOf(operand, attachments));
   const family = given.has("ipv6") ? 6 : familyFor(from!.party, to?.party ?? from!.party);
   const port = to?.port ?? last?.port, name = last?.protocol ?? (port === undefined && to ? "icmp" : "tcp");
   const { party } = from!;
   if (to === undefined && last === undefined) {
     if (party.is === "container") return usualQuestions(party.attachment, party.label);
-    throw new UsageError("who is to get the packet? Only for a container there are usual questions");
+    throw new UsageError("name who is to get the packet, too: explain outside host:8080");
   }
   return [{ from: party, to: to?.party ?? { is: "outside" }, family, protocol: protocolNumber(name, family), port }];
 }
