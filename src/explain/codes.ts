@@ -125,6 +125,10 @@ export const codes = {
     title: "the packet leaves with its private address, although the network masquerades",
     help: "The rules of `ipMasq` are gone or are not reached. `patchbay repair` makes them again.",
   },
+  "echo-ignored": {
+    title: "the receiver answers no echo",
+    help: "`sysctl net.ipv4.icmp_echo_ignore_all` is 1. Ask for a port in the place of icmp.",
+  },
   "nobody-listens": {
     title: "nothing listens at the port",
     help: "The program has not started, has ended, or listens at another port or address.",

@@ -18,6 +18,8 @@ export interface NetnsFacts {
   links(): readonly Link[];
   addresses(): readonly LinkAddress[];
   route(question: RouteQuestion): RouteAnswer;
+  /** Whether routing rules beside the kernel's own take other tables for some packets. */
+  hasRoutingRules(family: 4 | 6): boolean;
   /** How many neighbours the namespace has. */
   neighbours(family: 4 | 6): number;
   neighbour(link: Link, address: Uint8Array): Neighbour | undefined;

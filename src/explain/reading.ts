@@ -7,6 +7,8 @@ import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
 import { listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
+import { listRoutingRules } from "../ffi/netlink/route/rule.ts";
+import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
   NETLINK_NETFILTER,
@@ -18,6 +20,9 @@ import {
 import { readSysctl } from "../ffi/sysctl.ts";
 import { formatAddress } from "../net/address.ts";
 import type { ContainerName, NetnsFacts } from "./facts.ts";
+
+/** The rules for the tables local, main and default. */
+const OF_KERNEL = [0, 32766, 32767];
 
 /** Runs work with the thread in the namespace. */
 export type Inside = <T>(work: () => T) => T;
@@ -47,6 +52,12 @@ export class Reading implements NetnsFacts {
     const ends = [destination, source].map((each) => each && formatAddress(each));
     const key = ["route", ...ends, inputLink, mark, protocol, sourcePort, destinationPort].join(" ");
     return this.once(key, () => askRoute(this.routing, question));
+  }
+
+  hasRoutingRules(family: 4 | 6) {
+    const number = family === 4 ? AF_INET : AF_INET6;
+    const isOwn = ({ priority }: { priority: number }) => !OF_KERNEL.includes(priority);
+    return this.once(`rules ${family}`, () => listRoutingRules(this.routing, number).some(isOwn));
   }
 
   neighbours(family: 4 | 6) {

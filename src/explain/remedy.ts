@@ -1,12 +1,12 @@
 /** What lets a packet pass where a rule stops it, as a line that can be run. */
-import { isKnown } from "../net/netfilter/known-bytes.ts";
+import { isKnown, slice } from "../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "../net/netfilter/packet.ts";
 import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
-import { type Remedy, STRANGERS } from "./walk/traveller.ts";
+import { portIn, type Remedy, STRANGERS } from "./walk/traveller.ts";
 
 interface At {
   netns: NetnsFacts;
@@ -23,11 +23,13 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   const ends = endsAsText(packet);
   const isIptables = (chain.family === "ip" || chain.family === "ip6") && HOOKS_OF_IPTABLES.has(only.name);
   if (chain.family === "bridge") return [{ run: nftByPorts(only, packet).map((line) => inside + line).join("; ") }];
-  const lines = isIptables ? iptables(only, ends, packet) : nft(only, ends, packet);
+  const service = serviceOf(packet, at.direction), { family } = packet;
+  const line = (isIptables ? iptables : nft)(only, family, service);
+  const lines = bothWays(line, ends, hook, at.direction);
   const more: Remedy[] = hook === "forward" && isIptables && rule === undefined
     ? [{
       advice:
-        'or put { "type": "firewall", "backend": "iptables" } into the network, which does it for each container',
+        'or give the network { "type": "firewall", "backend": "iptables" }, where it has none: for each container',
     }]
     : [];
   return [{ run: lines.map((line) => `${inside}${line}`).join("; ") }, ...more];
@@ -50,19 +52,46 @@ function endsAsText(packet: PacketFacts): EndsText {
   return { source: textOf("source"), destination: textOf("destination") };
 }
 
-function iptables(chain: RuleChain, { source, destination }: EndsText, { family }: PacketFacts): string[] {
-  const program = `iptables${chain.isLegacy ? "-legacy" : ""}`.replace(/^ip/, family === 4 ? "ip" : "ip6");
-  const table = chain.table === "filter" ? "" : ` -t ${chain.table}`;
-  const line = (from?: string, to?: string) =>
-    `${program}${table} -I ${shellWord(chain.name)}${from ? ` -s ${from}` : ""}${to ? ` -d ${to}` : ""} -j ACCEPT`;
-  return [line(source, destination), line(destination, source)];
+/** The program's port: the answer comes from it. */
+interface Service {
+  protocol: "tcp" | "udp";
+  port: number;
 }
 
-function nft(chain: RuleChain, { source, destination }: EndsText, { family }: PacketFacts): string[] {
+function serviceOf({ protocol, transport }: PacketFacts, direction: At["direction"]): Service | undefined {
+  const port = portIn(slice(transport, direction === "going" ? 2 : 0, 2));
+  const name = protocol === 6 ? "tcp" : protocol === 17 ? "udp" : undefined;
+  return name === undefined || port === undefined ? undefined : { protocol: name, port };
+}
+
+type Line = (ends: EndsText, end: "destination" | "source") => string;
+
+/** What stops, and the packets that go the other way there, which an input or an output never has. */
+function bothWays(line: Line, ends: EndsText, hook: HookName, direction: At["direction"]): string[] {
+  const { source, destination } = ends,
+    [own, other] = direction === "going" ? ["destination", "source"] as const : ["source", "destination"] as const;
+  const lines = [line(ends, own)];
+  return hook === "input" || hook === "output"
+    ? lines
+    : [...lines, line({ source: destination, destination: source }, other)];
+}
+
+function iptables(chain: RuleChain, family: 4 | 6, service: Service | undefined): Line {
+  const program = `ip${family === 4 ? "" : "6"}tables${chain.isLegacy ? "-legacy" : ""}`;
+  const table = chain.table === "filter" ? "" : ` -t ${chain.table}`;
+  return ({ source, destination }, end) =>
+    `${program}${table} -I ${shellWord(chain.name)}${source ? ` -s ${source}` : ""}` +
+    `${destination ? ` -d ${destination}` : ""}` +
+    `${service ? ` -p ${service.protocol} --${end === "source" ? "s" : "d"}port ${service.port}` : ""} -j ACCEPT`;
+}
+
+function nft(chain: RuleChain, family: 4 | 6, service: Service | undefined): Line {
   const ip = family === 4 ? "ip" : "ip6", name = [chain.family, chain.table, chain.name].map(shellWord).join(" ");
-  const line = (from?: string, to?: string) =>
-    `nft insert rule ${name}${from ? ` ${ip} saddr ${from}` : ""}${to ? ` ${ip} daddr ${to}` : ""} accept`;
-  return [line(source, destination), line(destination, source)];
+  return ({ source, destination }, end) =>
+    `nft insert rule ${name}${source ? ` ${ip} saddr ${source}` : ""}${
+      destination ? ` ${ip} daddr ${destination}` : ""
+    }` +
+    `${service ? ` ${service.protocol} ${end === "source" ? "s" : "d"}port ${service.port}` : ""} accept`;
 }
 
 /** With ARP and whatever else belongs to it. */

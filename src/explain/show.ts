@@ -119,7 +119,7 @@ function makerText({ name, network, containerId, remark }: Maker): string {
 
 /** Commands one a line, as they are typed. */
 function remedyLines(remedy: Remedy): string[] {
-  if ("advice" in remedy) return folded(remedy.advice, "", COLUMNS - 7).split("\n");
+  if ("advice" in remedy) return folded(`# ${remedy.advice}`, "#   ", COLUMNS - 7).split("\n");
   const lines = visible(remedy.run).split("; ");
   return remedy.because === undefined ? lines : [...lines.slice(0, -1), `${lines.at(-1)}   # ${remedy.because}`];
 }

@@ -47,6 +47,20 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     ask: OUT,
     verdict: "leaves",
   },
+  { what: "another container's published port", ask: ["jug", "198.18.0.1", "tcp/8080"], verdict: "arrives" },
+  {
+    what: "the same where rules of the host do not judge frames of bridges",
+    how: "sysctl -qw net.bridge.bridge-nf-call-iptables=0",
+    ask: ["jug", "198.18.0.1", "tcp/8080"],
+    verdict: "arrives",
+  },
+  {
+    what: "a network that is not masqueraded, as a rule of others wants it",
+    how: "ip -n outside route replace 10.40.0.0/24 via 198.18.0.1; " +
+      "iptables -t nat -I POSTROUTING -s 10.40.0.0/24 -d 198.18.0.0/24 -j ACCEPT",
+    ask: OUT,
+    verdict: "leaves",
+  },
   {
     what: "a port redirected to the host itself",
     how: nft(
@@ -78,7 +92,9 @@ test.each(ownShare(healthy))("$what: $verdict", async ({ how = "true", ask, verd
     expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
     expect((await town.explain(ask)).said).toMatchObject({ verdict, ways: { stopped: 0 } });
   } finally {
-    await town.machine.sh("ip link delete vpn0 2>/dev/null || true");
+    await town.machine.sh(
+      "ip link delete vpn0 2>/dev/null || true; ip -n outside route delete 10.40.0.0/24 2>/dev/null || true",
+    );
     await town.reset();
   }
 });

@@ -49,6 +49,7 @@ function hostWith(facts: Partial<NetnsFacts> = {}): NetnsFacts {
     links: () => links,
     addresses: () => [own(2, "198.18.0.1/24")],
     route: ({ destination }) => routes(destination),
+    hasRoutingRules: () => false,
     neighbours: () => 0,
     neighbour: () => undefined,
     portBehind: () => undefined,

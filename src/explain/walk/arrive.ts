@@ -1,14 +1,17 @@
 /** A packet that is for the namespace itself: whether a program takes it. */
 import type { ListeningSocket } from "../../ffi/netlink/diag/listening.ts";
-import { formatAddress, isSameBytes } from "../../net/address.ts";
+import type { Link } from "../../ffi/netlink/route/link.ts";
+import { sysctlName } from "../../ffi/sysctl.ts";
+import { contains, formatAddress, isSameBytes, type Prefix } from "../../net/address.ts";
+import { textOf } from "../../net/netfilter/known-bytes.ts";
 import type { World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
 import { destinationOf, endsOf, isSameEnds, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
 
-const TCP = 6, UDP = 17;
+const TCP = 6, UDP = 17, ICMP = 1, ICMPV6 = 58;
 
-export function arrive(world: World, traveller: Traveller): Move[] {
-  return traveller.direction === "answer" ? home(traveller) : atPort(world, traveller);
+export function arrive(world: World, traveller: Traveller, input?: Link): Move[] {
+  return traveller.direction === "answer" ? home(traveller) : atPort(world, traveller, input);
 }
 
 /** The sender takes an answer only from whom it has asked. */
@@ -28,21 +31,31 @@ function home(traveller: Traveller): Move[] {
   return [{ to: "end", traveller: noted(traveller, "answer", text), end: { verdict: "arrives", netns, text } }];
 }
 
-function atPort(world: World, traveller: Traveller): Move[] {
+function atPort(world: World, traveller: Traveller, input: Link | undefined): Move[] {
   const { netns, packet: { family, protocol } } = traveller, destination = destinationOf(traveller);
   const port = portIn(endsOf(traveller.packet).destinationPort),
     where = `${netns.label}, ${formatAddress(destination)}`;
   const arrived = (text: string): Move[] => {
     return [{ to: "end", traveller: noted(traveller, "arrives", text), end: { verdict: "arrives", netns, text } }];
   };
+  if (protocol === ICMP || protocol === ICMPV6) {
+    const key = family === 4 ? "net/ipv4/icmp_echo_ignore_all" : "net/ipv6/icmp/echo_ignore_all";
+    if (netns.sysctl(key) === "1") {
+      const text = `${sysctlName(key)} is 1: ${netns.label} answers no echo`;
+      return stopped(traveller, { code: "echo-ignored", what: "echo", text });
+    }
+  }
   if ((protocol !== TCP && protocol !== UDP) || port === undefined) return arrived(`in ${where}`);
   const name = `${protocol === TCP ? "tcp" : "udp"}/${port}`;
   const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
-    .filter((socket) => socket.port === port);
+    .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input?.index));
   if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
     return arrived(`in ${where}, where a program listens at ${name}`);
   }
-  const publisher = netns === world.host ? world.publisherOf(port, name.slice(0, 3)) : undefined;
+  const isAsAsked = traveller.tracked.every((each) =>
+    each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
+  );
+  const publisher = netns === world.host && isAsAsked ? world.publisherOf(port, name.slice(0, 3)) : undefined;
   if (publisher !== undefined) {
     const { label } = publisher.netns, asked = formatAddress(destination);
     // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.
@@ -68,9 +81,14 @@ function atPort(world: World, traveller: Traveller): Move[] {
   return stopped(traveller, { code: "nobody-listens", what: name, text });
 }
 
+const MAPPED: Prefix = { bytes: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0), bits: 96 };
+
 /** Sockets of IPv6 for every address take packets of IPv4, too. */
 function dualOf(sockets: readonly ListeningSocket[]): ListeningSocket[] {
-  return sockets.filter(({ address, isV6Only }) => isAny(address) && !isV6Only);
+  return sockets.flatMap((socket) => {
+    if (isAny(socket.address)) return socket.isV6Only ? [] : [socket];
+    return contains(MAPPED, socket.address) ? [{ ...socket, address: socket.address.slice(12) }] : [];
+  });
 }
 
 function isAny(address: Uint8Array): boolean {

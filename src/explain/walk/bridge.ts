@@ -4,8 +4,8 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress } from "../../net/address.ts";
 import { linkAt, type LinkIn, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
-import { tracked, tracking } from "./ip.ts";
-import { answerAstray, isAddressOf, nobodyAnswers, notUp, otherMac } from "./neighbours.ts";
+import { throughNat, tracked, tracking } from "./ip.ts";
+import { answerAstray, isAddressOf, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
 import { repairOf } from "./routing.ts";
 import {
   destinationOf,
@@ -37,11 +37,11 @@ export function fromPort(world: World, traveller: Traveller, port: Link, bridge:
       return throughHook(
         at,
         passage,
-        (last) => [{ to: "ip", traveller: { ...last, port: port.index }, link: bridge }],
+        (last) => [{ to: "receive", traveller: { ...last, port: port.index }, link: bridge }],
       );
     }
     const holder = behind(world, nextHop, bridge);
-    if (holder === undefined) return toStranger(next, port, bridge, nextHop);
+    if (holder === undefined) return toStranger(world, next, port, bridge, nextHop);
     return across(next, port, bridge, holder);
   });
 }
@@ -51,10 +51,10 @@ export function fromHost(world: World, traveller: Traveller, bridge: Link, nextH
   const passage: HookPassage = { hook: "output", isBridge: true, output: bridge };
   return throughHook(traveller, passage, (next) => {
     const holder = behind(world, nextHop, bridge);
-    if (holder === undefined) return toStranger(next, undefined, bridge, nextHop);
+    if (holder === undefined) return toStranger(world, next, undefined, bridge, nextHop);
     if (next.cameIn === bridge.index) return back(next, bridge, holder, nextHop);
     const wrong = otherMac(world, next, bridge, nextHop, [holder.own.link.mac], holder.own.netns.label);
-    return wrong ?? byPort(next, bridge, holder);
+    return wrong ?? byPort(remembering(next, bridge, nextHop), bridge, holder);
   });
 }
 
@@ -118,35 +118,44 @@ function across(traveller: Traveller, port: Link, bridge: Link, holder: Holder):
 
 function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Traveller) => Move[]): Move[] {
   const { netns, packet } = traveller;
-  if (netns.sysctl(`net/bridge/bridge-nf-call-ip${packet.family === 4 ? "" : "6"}tables`) !== "1") {
-    return onward(traveller);
-  }
+  const ofAll = netns.sysctl(`net/bridge/bridge-nf-call-ip${packet.family === 4 ? "" : "6"}tables`) === "1";
+  if (!ofAll && bridge.asksHostsRules?.[packet.family] !== true) return onward(traveller);
   const begun = noted(
     tracking(traveller),
     bridge.name,
     "rules of the host judge frames of bridges, too (br_netfilter)",
   );
-  return throughHook(begun, { hook: "prerouting", input: bridge }, (next) => {
-    if (!isSameEnds(endsOf(next.packet), endsOf(begun.packet))) {
+  return throughNat(begun, { hook: "prerouting", input: bridge }, (next) => {
+    if (next.direction === "going" && !isSameEnds(endsOf(next.packet), endsOf(begun.packet))) {
       const text = "its destination is translated while it passes the bridge";
       return stopped(next, { code: "undecided", what: bridge.name, text }, "unknown");
     }
     return throughHook(
       next,
       { hook: "forward", input: bridge, output: bridge },
-      (passed) => throughHook(passed, { hook: "postrouting", output: bridge }, (last) => onward(tracked(last))),
+      (passed) => throughNat(passed, { hook: "postrouting", output: bridge }, (last) => onward(tracked(last))),
     );
   });
 }
 
+/** Whether everybody behind the bridge is known, and the host answers for nobody else. */
+function isClosed(world: World, { netns }: Traveller, bridge: Link): boolean {
+  const ports = netns.links().filter(({ master }) => master === bridge.index);
+  const isProxy = ["all", bridge.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/proxy_arp`) === "1");
+  return !isProxy && ports.every((port) => world.isContainersEnd(port));
+}
+
 /** Nobody here has the address: another machine behind a port may. */
-function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, nextHop: Uint8Array): Move[] {
+function toStranger(
+  world: World,
+  traveller: Traveller,
+  from: Link | undefined,
+  bridge: Link,
+  nextHop: Uint8Array,
+): Move[] {
   const { netns } = traveller, address = formatAddress(nextHop);
-  const others = netns.links().filter((each) =>
-    each.master === bridge.index && each.kind !== "veth" && each.index !== from?.index && each.up
-  );
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
-  const port = linkAt(netns, known || -1) ?? (others.length === 1 ? others[0] : undefined);
+  const port = linkAt(netns, known || -1);
   if (port !== undefined && port.kind !== "veth") {
     const astray = answerAstray(traveller, from === undefined ? bridge : port);
     if (astray !== undefined) return astray;
@@ -159,9 +168,9 @@ function toStranger(traveller: Traveller, from: Link | undefined, bridge: Link, 
     }];
   }
   const sender = traveller.tracked[0]?.netns,
-    isGateway = from !== undefined && nextHop !== destinationOf(traveller) &&
+    isGateway = from !== undefined &&
       address !== formatAddress(destinationOf(traveller));
-  if (isGateway && others.length === 0 && port === undefined && sender !== undefined) {
+  if (isGateway && sender !== undefined && isClosed(world, traveller, bridge)) {
     const text = `nobody behind ${bridge.name} has the gateway's address ${address}`;
     return stopped(traveller, { code: "gateway-missing", what: bridge.name, text, mend: repairOf(sender) });
   }

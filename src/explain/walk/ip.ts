@@ -1,4 +1,5 @@
 /** A packet that a link has received, at the host's or the container's own IP: for it, or to be forwarded. */
+import type { PacketFacts } from "../../net/netfilter/packet.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { type HookPassage, hopped, throughHook } from "./hooks.ts";
 import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
@@ -24,7 +25,7 @@ export function takeIn(traveller: Traveller, input: Link): Move[] {
 }
 
 /** A hook that translates: the first packet by its rules, answers by what is known of the connection. */
-function throughNat(
+export function throughNat(
   traveller: Traveller,
   passage: HookPassage & { hook: keyof typeof NAT_AT },
   onward: (traveller: Traveller) => Move[],
@@ -34,8 +35,18 @@ function throughNat(
   return throughHook(
     traveller,
     { ...passage, before: at },
-    (next) => throughHook(restored(next, TURNED_BACK[hook]), { ...passage, from: at }, onward),
+    (next) => {
+      // Without a connection nothing is translated back.
+      const { state } = next.packet, isTracked = state === "established";
+      if (state === undefined) return unknownConnection(next, hook);
+      return throughHook(isTracked ? restored(next, TURNED_BACK[hook]) : next, { ...passage, from: at }, onward);
+    },
   );
+}
+
+function unknownConnection(traveller: Traveller, hook: string): Move[] {
+  const text = "rules leave open whether the answer belongs to the connection: notrack, or a zone";
+  return stopped(traveller, { code: "undecided", what: hook, text }, "unknown");
 }
 
 /** The connection begins here, as far as this namespace knows. */
@@ -44,7 +55,11 @@ export function tracking(traveller: Traveller): Traveller {
   // A packet may come back to a namespace with other ends, as another connection.
   const isKnown = tracked.some((each) => each.netns === netns && isSameEnds(each.after, ends));
   if (direction === "answer" || isKnown) return traveller;
-  return { ...traveller, tracked: [...tracked, { netns, before: ends, after: ends }] };
+  return { ...traveller, tracked: [...tracked, { netns, before: ends, after: ends, ...connectionOf(packet) }] };
+}
+
+function connectionOf({ connectionMark, state }: PacketFacts): Pick<Tracked, "connectionMark" | "isTracked"> {
+  return { connectionMark, isTracked: state === "new" };
 }
 
 /** The connection as it leaves this namespace. */
@@ -52,7 +67,10 @@ export function tracked(traveller: Traveller): Traveller {
   const { direction, netns, packet } = traveller;
   if (direction === "answer") return traveller;
   const after = endsOf(packet), last = traveller.tracked.findLastIndex((each) => each.netns === netns);
-  return { ...traveller, tracked: traveller.tracked.map((each, at) => at === last ? { ...each, after } : each) };
+  return {
+    ...traveller,
+    tracked: traveller.tracked.map((each, at) => at === last ? { ...each, after, ...connectionOf(packet) } : each),
+  };
 }
 
 /** An answer's address becomes again what it was before this namespace translated it. */

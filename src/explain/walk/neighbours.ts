@@ -3,7 +3,7 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
 import { linkAt, type LinkIn, type NetnsFacts, type World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
-import { destinationOf, entering, type Move, sourceOf, stopped, type Traveller } from "./traveller.ts";
+import { destinationOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
 import { shell } from "../../process/shell-word.ts";
 
 export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
@@ -40,8 +40,21 @@ export function toHolder(
 ): Move[] {
   const wrong = otherMac(world, traveller, link, nextHop, [own.mac], netns.label);
   if (wrong !== undefined) return wrong;
-  return [{ to: "receive", traveller: entering(traveller, netns), link: own }];
+  return [{ to: "receive", traveller: entering(remembering(traveller, link, nextHop), netns), link: own }];
 }
+
+/** The kernel has asked in vain so far, or is asking: rules may drop the question, which is not walked. */
+export function remembering(traveller: Traveller, link: Link, nextHop: Uint8Array): Traveller {
+  const { netns, silent } = traveller, entry = netns.neighbour(link, nextHop);
+  if (silent !== undefined || entry === undefined || entry.mac !== undefined || (link.flags & NOARP) !== 0) {
+    return traveller;
+  }
+  const text = `${formatAddress(nextHop)} behind ${link.name} has not answered so far`;
+  const marked = noted(traveller, link.name, text, { state: "note" });
+  return { ...marked, silent: { code: "nobody-answers", netns, what: link.name, text } };
+}
+
+const NOARP = 0x80;
 
 /** Undefined when no other MAC address is known. */
 export function otherMac(

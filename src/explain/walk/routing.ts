@@ -36,11 +36,15 @@ export function questionFor(traveller: Traveller, input?: Link, source?: Uint8Ar
     source,
     inputLink: input?.index,
     mark: isKnown(mark) ? new DataView(mark.value.buffer, mark.value.byteOffset).getUint32(0, true) : undefined,
-    protocol: hasPorts ? protocol : undefined,
-    sourcePort: hasPorts ? portIn(ends.sourcePort) || undefined : undefined,
-    destinationPort: hasPorts ? portIn(ends.destinationPort) || undefined : undefined,
+    protocol,
+    sourcePort: hasPorts ? portIn(ends.sourcePort) || SOME_PORT : undefined,
+    destinationPort: hasPorts ? portIn(ends.destinationPort) || SOME_PORT : undefined,
   };
 }
+
+/** One that a client may have. */
+const SOME_PORT = 40000;
+const RTNH_F_DEAD = 1, RTNH_F_LINKDOWN = 16;
 
 export function isForItself({ type }: KernelRoute): boolean {
   return type === RTN_LOCAL;
@@ -52,7 +56,11 @@ export function isUnicast({ type }: KernelRoute): boolean {
 
 /** One for each next hop among which the kernel chooses. */
 export function waysOf(netns: NetnsFacts, route: KernelRoute, destination: Uint8Array): NextWay[] {
-  const hops: Pick<Hop, "oif" | "gateway">[] = route.hops ?? [route];
+  const ignored = netns.sysctl("net/ipv4/conf/all/ignore_routes_with_linkdown") === "1"
+    ? RTNH_F_DEAD | RTNH_F_LINKDOWN
+    : RTNH_F_DEAD;
+  const alive = route.hops?.filter(({ flags }) => (flags & ignored) === 0) ?? [];
+  const hops: Pick<Hop, "oif" | "gateway">[] = alive.length > 0 ? alive : route.hops ?? [route];
   return hops.flatMap(({ oif, gateway }) => {
     const link = linkAt(netns, oif);
     if (link === undefined) return [];
@@ -70,7 +78,9 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
   if (errno === EACCES) {
     return stopped(traveller, { code: "route-refused", what, text: `prohibited: ${destination}` });
   }
-  if (errno === ENETUNREACH) return noRoute(traveller, destination);
+  if (errno === ENETUNREACH) {
+    return "errno" in plain ? noRoute(traveller, destination) : byRule(traveller, destination);
+  }
   if (input === undefined && sourceOf(traveller)[0] === LOOPBACK_NET && sourceOf(traveller).length === 4) {
     return localnetOff(traveller, "errno" in plain ? undefined : linkAt(netns, plain.oif));
   }
@@ -85,6 +95,13 @@ export function routeRefused(traveller: Traveller, errno: number, input?: Link):
       stopped(traveller, { code: "route-refused", what, text: `unreachable: ${destination}` });
   }
   return reversePath(traveller, input) ?? refusedSource(traveller, errno, input);
+}
+
+/** Without the packet's source, mark and link there is a way. */
+function byRule(traveller: Traveller, destination: string): Move[] {
+  const text = `a routing rule or its table has no way to ${destination} for this packet`;
+  const mend = [{ advice: "'ip rule' lists them: by source, mark, link and port" }];
+  return stopped(traveller, { code: "route-refused", what: "route", text, mend });
 }
 
 export const LOOPBACK_NET = 127;
@@ -173,6 +190,12 @@ function refusedSource(traveller: Traveller, errno: number, input: Link): Move[]
   const isOwn = netns.addresses().some(({ bytes }) => formatAddress(bytes) === source);
   if (errno !== EINVAL && errno !== EXDEV) {
     return stopped(traveller, { code: "route-refused", what, text: `refused (error ${errno})` }, "unknown");
+  }
+  const isStrict = ["all", input.name].some((name) =>
+    Number(netns.sysctl(`net/ipv4/conf/${name}/rp_filter`) ?? 0) > 0
+  );
+  if (!isOwn && !isStrict && sourceOf(traveller)[0] !== LOOPBACK_NET) {
+    return byRule(traveller, formatAddress(destinationOf(traveller)));
   }
   const reason = isOwn
     ? `${source} is an address of ${netns.label} itself`

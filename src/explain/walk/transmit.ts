@@ -4,7 +4,16 @@ import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/add
 import type { LinkIn, World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
-import { answerAstray, byProgram, isAddressOf, nobodyAnswers, notUp, otherMac, toHolder } from "./neighbours.ts";
+import {
+  answerAstray,
+  byProgram,
+  isAddressOf,
+  nobodyAnswers,
+  notUp,
+  otherMac,
+  remembering,
+  toHolder,
+} from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
 import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
@@ -35,6 +44,10 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
   const { netns, nextHop = destinationOf(traveller) } = traveller;
   if (netns !== world.host) return fromContainer(world, traveller, link, nextHop);
   if (link.kind === "bridge") return fromHost(world, traveller, link, nextHop);
+  if (link.kind === "macvlan") {
+    const holder = world.holderOf(nextHop), above = holder && world.acrossFrom(holder.netns, holder.link)?.link.index;
+    if (holder !== undefined && above === link.link) return toHolder(world, traveller, link, holder, nextHop);
+  }
   if (link.kind === "veth") {
     const holder = world.holderOf(nextHop);
     if (holder !== undefined && world.acrossFrom(holder.netns, holder.link)?.link.index === link.index) {
@@ -45,20 +58,29 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
   return away(world, traveller, link, nextHop);
 }
 
+/** A macvlan of the host's own above the same parent. */
+function hostsLinkBeside({ host }: World, parent: Link, address: Uint8Array): Link | undefined {
+  const at = host.addresses().find(({ bytes }) => isSameBytes(bytes, address))?.linkIndex;
+  return host.links().find(({ index, kind, link }) => index === at && kind === "macvlan" && link === parent.index);
+}
+
 function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, across = world.acrossFrom(netns, link);
   if (across === undefined) return away(world, traveller, link, nextHop);
   if (link.kind === "macvlan" || link.kind === "ipvlan") return overParent(world, traveller, link, across, nextHop);
   if (link.kind !== "veth") return away(world, traveller, link, nextHop);
-  const wrong = wrongNeighbour(world, traveller, link, nextHop);
+  const wrong = wrongNeighbour(world, traveller, link, across.link, nextHop);
   if (wrong !== undefined) return wrong;
-  const at = noted(traveller, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
+  const sending = remembering(traveller, link, nextHop);
+  const at = noted(sending, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
   return [{ to: "receive", traveller: entering(at, world.host), link: across.link }];
 }
 
 /** Above one parent, links reach one another and what is outside, but not the host. */
 function overParent(world: World, traveller: Traveller, link: Link, parent: LinkIn, nextHop: Uint8Array): Move[] {
   const at = entering(traveller, world.host);
+  const shim = hostsLinkBeside(world, parent.link, nextHop);
+  if (shim !== undefined) return [{ to: "receive", traveller: at, link: shim }];
   if (isAddressOf(world.host, nextHop)) {
     const text = `a ${link.kind} does not reach ${formatAddress(nextHop)} of its own host`;
     return stopped(at, { code: "macvlan-host", what: parent.link.name, text });
@@ -74,11 +96,23 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
 }
 
 /** The MAC address that a container has for its next hop, where that is the host. */
-function wrongNeighbour(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] | undefined {
+function wrongNeighbour(
+  world: World,
+  traveller: Traveller,
+  link: Link,
+  across: Link,
+  nextHop: Uint8Array,
+): Move[] | undefined {
   const holder = world.holderOf(nextHop);
   if (holder !== undefined) return otherMac(world, traveller, link, nextHop, [holder.link.mac], holder.netns.label);
   if (!isAddressOf(world.host, nextHop)) return undefined;
-  return otherMac(world, traveller, link, nextHop, world.host.links().map(({ mac }) => mac), world.host.label);
+  // Off its bridge, whose MAC address the container has.
+  if (across.master === undefined && traveller.netns.container?.kinds.includes("bridge-port")) return undefined;
+  const { mac, master } = across, links = world.host.links();
+  const right = master === undefined
+    ? [mac]
+    : links.filter((each) => each.index === master || each.master === master).map((each) => each.mac);
+  return otherMac(world, traveller, link, nextHop, right, world.host.label);
 }
 
 /** To whom a link outside leads is not seen here. */
@@ -117,13 +151,14 @@ const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10
   parsePrefix(text)!
 );
 
+function isPrivate(address: Uint8Array): boolean {
+  return PRIVATE.some((prefix) => prefix.bytes.length === address.length && contains(prefix, address));
+}
+
 function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
   const { source } = endsOf(packet);
   if (direction === "answer" || tracked[0]?.netns === netns || !isKnown(source)) return "";
-  const isPrivate = PRIVATE.some((prefix) =>
-    prefix.bytes.length === source.value.length && contains(prefix, source.value)
-  );
-  return isPrivate && !netns.addresses().some(({ bytes }) => isSameBytes(bytes, source.value))
+  return isPrivate(source.value) && !netns.addresses().some(({ bytes }) => isSameBytes(bytes, source.value))
     ? `, as ${formatAddress(source.value)}, which nobody outside may know a way to`
     : "";
 }
@@ -136,6 +171,11 @@ function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined
   if (sender?.container?.kinds.includes("masquerade") !== true) return undefined;
   const source = endsOf(packet).source;
   if (textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
+  // A rule of others may have taken it out on purpose: to private networks, which know the way back.
+  if (traveller.steps.some(({ what, place }) => what === "postrouting" && place?.rule !== undefined)) {
+    return undefined;
+  }
+  if (isPrivate(destinationOf(traveller))) return undefined;
   const text = `${formatAddress(source.value)} leaves as it is by ${link.name}, although its network masquerades`;
   return stopped(traveller, { code: "no-masquerade", what: link.name, text, mend: repairOf(sender) });
 }

@@ -5,7 +5,8 @@ import { addressOfEnd, type PacketFacts, translated, UNTRANSLATED } from "../../
 import type { Place } from "../../net/netfilter/traversal.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
-import type { NetnsFacts } from "../facts.ts";
+import { RTN_UNICAST } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { linkAt, type NetnsFacts } from "../facts.ts";
 
 export interface Step {
   direction: "going" | "answer";
@@ -46,6 +47,10 @@ export interface Tracked {
   netns: NetnsFacts;
   before: Ends;
   after: Ends;
+  /** As the first packet left it. */
+  connectionMark: KnownBytes;
+  /** Whether the kernel tracks it: otherwise the answer belongs to nothing. */
+  isTracked: boolean;
 }
 
 export interface Traveller {
@@ -67,6 +72,8 @@ export interface Traveller {
   /** The kernel chooses by chance among ways, of which this is one. */
   isChosen?: true;
   hops: number;
+  /** A next hop on the way that has not answered so far when it was asked for its MAC address. */
+  silent?: Cause;
 }
 
 export type Move =
@@ -120,18 +127,29 @@ export function strangerOf(family: 4 | 6): Uint8Array {
 /** In another namespace a packet has no mark, and belongs to no connection yet, unless it is the answer in one. */
 export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
   const { direction, packet } = traveller, isAnswer = direction === "answer";
+  const before = traveller.tracked.findLast((each) => each.netns === netns), isTracked = before?.isTracked ?? true;
   const connection = isAnswer
-    ? { connectionMark: unknown(4), status: unknown(4), state: "established" as const }
+    ? {
+      connectionMark: before?.connectionMark ?? unknown(4),
+      status: unknown(4),
+      state: isTracked ? "established" as const : undefined,
+    }
     : { connectionMark: knownNumber(0), status: UNTRANSLATED, state: "new" as const };
   const typeOf = (address: Uint8Array) => {
     const route = netns.route({ destination: address });
     return "errno" in route ? undefined : route.type;
   };
+  const outputFor: PacketFacts["outputFor"] = (address) => {
+    if (netns.hasRoutingRules(packet.family)) return undefined;
+    const route = netns.route({ destination: address });
+    if ("errno" in route || route.type !== RTN_UNICAST) return "none";
+    return route.hops === undefined ? linkAt(netns, route.oif) : undefined;
+  };
   return {
     ...traveller,
     netns,
     cameIn: undefined,
-    packet: { ...packet, ...connection, mark: knownNumber(0), typeOf },
+    packet: { ...packet, ...connection, mark: knownNumber(0), typeOf, outputFor },
   };
 }
 

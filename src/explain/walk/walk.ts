@@ -107,7 +107,7 @@ function follow(world: World, start: Move): Outcome[] {
   const outcomes: Outcome[] = [], moves = [start];
   for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
     if (move.to === "end") {
-      outcomes.push({ traveller: move.traveller, end: move.end });
+      outcomes.push({ traveller: move.traveller, end: orSilent(move) });
       continue;
     }
     const traveller = { ...move.traveller, hops: move.traveller.hops + 1 };
@@ -120,6 +120,11 @@ function follow(world: World, start: Move): Outcome[] {
     );
   }
   return outcomes;
+}
+
+/** It would go on, if somebody answered who has not so far. */
+function orSilent({ traveller: { silent }, end }: Extract<Move, { to: "end" }>): End {
+  return silent === undefined || isStop(end) ? end : { verdict: "unknown", cause: silent };
 }
 
 function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }>): Move[] {
@@ -135,7 +140,7 @@ function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }
     case "ip":
       return takeIn({ ...traveller, cameIn: link!.index }, link!);
     case "arrive":
-      return arrive(world, traveller);
+      return arrive(world, traveller, link);
   }
 }
 
@@ -144,7 +149,7 @@ function byLoopback(traveller: Traveller, link: Link): Move[] {
   return throughHook(
     traveller,
     { hook: "prerouting", input: link, withoutNat: true },
-    (next) => throughHook(next, { hook: "input", input: link }, (last) => [{ to: "arrive", traveller: last }]),
+    (next) => throughHook(next, { hook: "input", input: link }, (last) => [{ to: "arrive", traveller: last, link }]),
   );
 }
 

@@ -60,8 +60,13 @@ export function metaOf(packet: PacketFacts, key: string): KnownBytes | undefined
 }
 
 export function fibOf(packet: PacketFacts, { asks, of, narrowed }: Extract<Operation, { does: "fib" }>): KnownBytes {
-  if (asks !== "type" || narrowed) return unknown(asks === "oifname" ? 16 : 4);
   const address = addressOfEnd(packet, of === "saddr" ? "source" : "destination");
+  if (asks !== "type") {
+    const link = of === "daddr" && !narrowed && isKnown(address) ? packet.outputFor?.(address.value) : undefined;
+    if (link === undefined) return unknown(asks === "oifname" ? 16 : 4);
+    return (asks === "oif" ? indexOfLink : linkName)(link === "none" ? undefined : link);
+  }
+  if (narrowed) return unknown(4);
   const type = isKnown(address) ? packet.typeOf(address.value) : undefined;
   return type === undefined ? unknown(4) : knownNumber(type);
 }

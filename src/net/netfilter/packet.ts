@@ -25,6 +25,8 @@ export interface PacketFacts {
   readonly connectionMark: KnownBytes;
   /** What the host's routes say of an address: a number of enum rtn_type; undefined when that is unknown. */
   typeOf(address: Uint8Array): number | undefined;
+  /** The link of the host's route to an address; "none" where packets to it leave by none; undefined when that is unknown. */
+  outputFor?(address: Uint8Array): { name: string; index: number } | "none" | undefined;
   /** The host's address that masquerading by a link takes, or redirecting of what came in by one; undefined when it is unknown. */
   addressOf?(link: PacketLink | undefined): Uint8Array | undefined;
 }

@@ -74,7 +74,9 @@ const steps: Steps = {
       : { goesOn: [branch] },
   ct: connectionStep,
   "set ct": (branch, { key, from }) =>
-    key === "mark" && branch.packet.state !== "invalid" && branch.packet.state !== "untracked"
+    key === "zone"
+      ? changed(branch, { ...branch.packet, state: undefined, status: unknown(4) })
+      : key === "mark" && branch.packet.state !== "invalid" && branch.packet.state !== "untracked"
       ? changed(branch, { ...branch.packet, connectionMark: slice(branch.registers, from, 4) })
       : { goesOn: [branch] },
   fib: (branch, operation) => loaded(branch, operation.into, fibOf(branch.packet, operation)),

@@ -26,7 +26,7 @@ const cases: [address: string, isV6Only: boolean, taken: (keyof typeof claims)[]
 
 for (const [text, isV6Only, taken] of cases) {
   test(`${text}${isV6Only ? ", IPv6 alone" : ""}`, () => {
-    const listener = { address: parseAddress(text)!, port: 53, isV6Only };
+    const listener = { address: parseAddress(text)!, port: 53, isV6Only, link: 0 };
     const found = Object.entries(claims).filter(([, [family, at]]) =>
       wouldTakeFrom(
         { family, protocol: "udp", port: 53, at: at === undefined ? undefined : parseAddress(at) },

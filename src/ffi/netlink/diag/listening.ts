@@ -11,6 +11,8 @@ export interface ListeningSocket {
   port: number;
   /** A socket of IPv6 for every address, to which packets of IPv4 do not come. */
   isV6Only: boolean;
+  /** The link to which it is bound; 0 for any. */
+  link: number;
   /** `socket:[INODE]` in /proc. */
   inode: number;
 }
@@ -22,7 +24,10 @@ const UDP = 17;
  */
 const SOCKET_ID_BYTES = 48;
 /** struct inet_diag_msg: family u8, state u8, timer u8, retransmissions u8, socket id, five times u32, of which the last is the inode. */
-const SOCKET_ID_AT = 4, ADDRESS_AT = SOCKET_ID_AT + 4, INODE_AT = SOCKET_ID_AT + SOCKET_ID_BYTES + 16;
+const SOCKET_ID_AT = 4,
+  ADDRESS_AT = SOCKET_ID_AT + 4,
+  LINK_AT = SOCKET_ID_AT + 36,
+  INODE_AT = SOCKET_ID_AT + SOCKET_ID_BYTES + 16;
 const ANSWER_BYTES = INODE_AT + 4;
 
 const answerAttrs = attrTable("INET_DIAG", { isV6Only: u8(INET_DIAG_SKV6ONLY) });
@@ -43,6 +48,7 @@ export function listListening(socket: NetlinkSocket, family: 4 | 6, protocol: nu
         address: payload.slice(ADDRESS_AT, ADDRESS_AT + (family === 4 ? 4 : 16)),
         port: view.getUint16(SOCKET_ID_AT, false),
         isV6Only: isV6Only !== 0,
+        link: view.getUint32(LINK_AT, true),
         inode: view.getUint32(INODE_AT, true),
       });
     },

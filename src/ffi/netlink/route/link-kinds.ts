@@ -64,6 +64,8 @@ export const bridgeData = attrTable("IFLA_INFO_DATA(bridge)", {
   priority: u16(ifLink.IFLA_BR_PRIORITY),
   vlanFiltering: u8(ifLink.IFLA_BR_VLAN_FILTERING),
   vlanOfNewPorts: u16(ifLink.IFLA_BR_VLAN_DEFAULT_PVID),
+  callsIptables: u8(ifLink.IFLA_BR_NF_CALL_IPTABLES),
+  callsIp6tables: u8(ifLink.IFLA_BR_NF_CALL_IP6TABLES),
 });
 
 export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {

@@ -60,6 +60,8 @@ export interface Link {
   /** The settings of its kind, for its LinkFormat to decode; a bridge's are decoded already. */
   kindData: Uint8Array | undefined;
   vlanFiltering: boolean;
+  /** Whether a bridge asks the host's rules of a family about frames that it forwards (br_netfilter). */
+  asksHostsRules?: { 4: boolean; 6: boolean };
   group?: number;
   limits?: PacketLimits;
   port: { hairpin: boolean; isolated: boolean; learning: boolean; state: number } | undefined;
@@ -116,13 +118,18 @@ const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
   slaveData: binary(ifLink.IFLA_INFO_SLAVE_DATA),
 });
 
-function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "port"> {
+function readLinkInfo(
+  payload: Uint8Array,
+): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "asksHostsRules" | "port"> {
   const { kind, data, slaveKind, slaveData } = linkInfoAttrs.decode(payload);
+  const settings = kind === "bridge" && data !== undefined ? bridgeData.decode(data) : undefined;
   const port = slaveKind === "bridge" && slaveData ? bridgePortData.decode(slaveData) : undefined;
   return {
     kind,
     kindData: kind === "bridge" ? undefined : data,
-    vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
+    vlanFiltering: settings?.vlanFiltering === 1,
+    ...(settings?.callsIptables || settings?.callsIp6tables) &&
+      { asksHostsRules: { 4: settings.callsIptables === 1, 6: settings.callsIp6tables === 1 } },
     port: port && {
       hairpin: port.hairpin === 1,
       isolated: port.isolated === 1,
@@ -159,6 +166,7 @@ export function decodeLink(payload: Uint8Array): Link {
     kind: attributes.linkInfo?.kind,
     kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
+    ...attributes.linkInfo?.asksHostsRules && { asksHostsRules: attributes.linkInfo.asksHostsRules },
     group: attributes.group,
     ...attributes.xdp?.attached && { hasXdp: true },
     limits: {
