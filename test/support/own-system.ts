@@ -14,7 +14,8 @@ call() {
 }
 call_once() { call DEL x; }
 residents() { pgrep -fc '^patchbay serve --by-call' || true; }
-resident() { pgrep -f '^patchbay serve --by-call'; }
+# While it executes itself it has no name for a moment.
+resident() { for each in 1 2 3 4 5 6 7 8 9; do pgrep -f '^patchbay serve --by-call' && return; sleep 0.1; done; false; }
 status() { /run/cni/patchbay serve --status; }
 served() { status | sed -n 's/^calls: \\([0-9]*\\) served.*/\\1/p'; }
 # Until a command succeeds, for at most a minute.
