@@ -13,8 +13,13 @@ call() {
     /run/cni/bridge </run/conf
 }
 call_once() { call DEL x; }
-residents() { pgrep -fc '^patchbay serve --by-call' || true; }
-# While it executes itself it has no name for a moment.
+# While one executes itself it has no name for a moment.
+residents() {
+  for each in 1 2 3; do
+    count=$(pgrep -fc '^patchbay serve --by-call' || true); [ "$count" = 0 ] || break; sleep 0.05
+  done
+  echo $count
+}
 resident() { for each in 1 2 3 4 5 6 7 8 9; do pgrep -f '^patchbay serve --by-call' && return; sleep 0.1; done; false; }
 status() { /run/cni/patchbay serve --status; }
 served() { status | sed -n 's/^calls: \\([0-9]*\\) served.*/\\1/p'; }

@@ -20,7 +20,7 @@ for (const opened of ["libnl", "raw"] as const) {
     expect(JSON.parse(stdout)).toEqual({
       opened,
       bridge: { kind: "bridge", mac: "02:00:00:00:00:01", mtu: 1400, up: true },
-      port: { hairpin: true, isolated: true, learning: false, onBridge: true },
+      port: { hairpin: true, isolated: true, learning: false, state: 0, onBridge: true },
       byIoctl: [true, "02:00:00:00:00:01", null],
       hasPorts: [false, true],
       ports: ["vh"],
