@@ -5,7 +5,6 @@
 import type { Source } from "./sources.ts";
 
 const unjudged: Record<string, string> = {
-  "src/explain/host-findings.ts": "settings of the host's sysctl.d, which only root writes",
   "src/ffi/files.ts": "makes these functions",
   "src/process/state-file.ts": "judges what it opens",
   "src/conformance/own-process-namespace.ts": "namespaces of this process in /proc",

@@ -8,6 +8,8 @@ import type { VlanRange } from "../ffi/netlink/route/bridge.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
 import type { Neighbour } from "../ffi/netlink/route/neighbour.ts";
 import type { RouteAnswer, RouteQuestion } from "../ffi/netlink/route/route-question.ts";
+import { IFF_LOOPBACK } from "../ffi/netlink/uapi/if-link.ts";
+import { isSameBytes } from "../net/address.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
 
 export interface NetnsFacts {
@@ -52,10 +54,8 @@ export interface World {
   acrossFrom(netns: NetnsFacts, link: Link): LinkIn | undefined;
   /** The container to which a port of the host should lead; `at`: only at this address. */
   publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined;
-  /** The container to which the host's link leads, as people name it. */
+  /** The container for which the host's link was made, as people name it; undefined for others. */
   endOf(link: Link): string | undefined;
-  /** Whether the host's link was made for a container that is known. */
-  isContainersEnd(link: Link): boolean;
   /** The container that has the address on a link behind this one of the host. */
   holderOf(address: Uint8Array): LinkIn | undefined;
 }
@@ -67,4 +67,13 @@ export interface LinkIn {
 
 export function linkAt(netns: NetnsFacts, index: number): Link | undefined {
   return netns.links().find((link) => link.index === index);
+}
+
+export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
+  return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
+}
+
+/** Whatever its name: root of a container may call another link so. */
+export function isLoopback({ flags }: Link): boolean {
+  return (flags & IFF_LOOPBACK) !== 0;
 }

@@ -1,6 +1,7 @@
 /** What concerns the whole host, and stops containers sooner or later. */
 import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
-import { exists, namesIn, readTextFile } from "../ffi/files.ts";
+import { undefinedOnError } from "../cni/error.ts";
+import { exists, namesIn, readConfiguredFile } from "../ffi/files.ts";
 import type { Code } from "./codes.ts";
 import type { NetnsFacts } from "./facts.ts";
 
@@ -49,7 +50,8 @@ function forwardingResets(): HostFinding[] {
   }
   const inOrder = [...files].sort(([one], [other]) => one < other ? -1 : 1).map(([, path]) => path);
   const last = [...inOrder, "/etc/sysctl.conf"].flatMap((path) => {
-    const [, value] = [...(readTextFile(path) ?? "").matchAll(FORWARDING)].at(-1) ?? [];
+    const text = undefinedOnError(() => readConfiguredFile(path)) ?? "";
+    const [, value] = [...text.matchAll(FORWARDING)].at(-1) ?? [];
     return value === undefined ? [] : [{ path, value }];
   }).at(-1);
   return last?.value === "0"

@@ -5,6 +5,7 @@ import { undefinedOnError } from "../cni/error.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import type { LinkIn, NetnsFacts, World } from "./facts.ts";
+import { publishedPorts } from "./published-ports.ts";
 import { Reading } from "./reading.ts";
 
 export class HostWorld implements World {
@@ -30,8 +31,9 @@ export class HostWorld implements World {
     })?.facts;
   }
 
-  acrossFrom(netns: NetnsFacts, { index, link: other, kind }: Link): LinkIn | undefined {
-    if (other === undefined || netns === this.host) return undefined;
+  acrossFrom(netns: NetnsFacts, { index, link: other, linkNetnsId, kind }: Link): LinkIn | undefined {
+    // Root of a container makes links above its own ones, too, whose numbers are its own.
+    if (other === undefined || linkNetnsId === undefined || netns === this.host) return undefined;
     const link = this.host.links().find((each) => each.index === other);
     if (link === undefined || (kind === "veth" && link.link !== index)) return undefined;
     return { netns: this.host, link };
@@ -39,22 +41,18 @@ export class HostWorld implements World {
 
   publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined {
     for (const attachment of this.attachments) {
-      for (const text of gistOf(attachment).ports) {
-        const [, at, from, to] = /^(?:(.*):)?([0-9]+)->[0-9]+\/(\w+)$/.exec(text) ?? [];
-        const netns = Number(from) === port && to === protocol ? this.netnsOf(attachment) : undefined;
-        if (netns !== undefined) return { netns, at: at?.replace(/^\[|\]$/g, "") };
-      }
+      const published = publishedPorts(attachment).find((each) => each.port === port && each.protocol === protocol);
+      const netns = published && this.netnsOf(attachment);
+      if (netns !== undefined) return { netns, at: published?.at };
     }
     return undefined;
   }
 
   endOf({ name }: Link): string | undefined {
-    const attachment = this.attachments.find((each) => hasEnd(each, name));
+    const attachment = this.attachments.find(({ ledgers }) =>
+      ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)))
+    );
     return attachment && this.nameOf(attachment);
-  }
-
-  isContainersEnd({ name }: Link): boolean {
-    return this.attachments.some((each) => hasEnd(each, name));
   }
 
   holderOf(address: Uint8Array): LinkIn | undefined {
@@ -91,8 +89,4 @@ export class HostWorld implements World {
     }
     this.opened.clear();
   }
-}
-
-function hasEnd({ ledgers }: KnownAttachment, name: string): boolean {
-  return ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)));
 }

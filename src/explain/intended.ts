@@ -1,6 +1,7 @@
 /** What our own rules drop is dropped on purpose: by which option, in the table of each kind. */
 import type { Place } from "../net/netfilter/traversal.ts";
-import { ownTableNames, ownTables } from "../resources/packets/shared/own-tables.ts";
+import { nameOfTable } from "../ffi/netlink/nftables/table.ts";
+import { ownTables } from "../resources/packets/shared/own-tables.ts";
 
 const OPTIONS: Record<keyof typeof ownTables, string> = {
   "masquerade": '"ipMasq" of the network',
@@ -25,8 +26,6 @@ export function optionBehind({ chain: { family, table, name, isLegacy } }: Place
   const apart = APART.find(([prefix]) => name.startsWith(prefix));
   if (apart !== undefined && family !== "bridge") return apart[1];
   if (isLegacy) return undefined;
-  const at = ownTableNames().indexOf(`${family} ${table}`);
-  return at < 0 ? undefined : OPTIONS[kinds[at]!];
+  const found = Object.entries(ownTables).find(([, own]) => nameOfTable(own) === `${family} ${table}`);
+  return found && OPTIONS[found[0] as keyof typeof ownTables];
 }
-
-const kinds = Object.keys(ownTables) as (keyof typeof ownTables)[];

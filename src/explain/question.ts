@@ -2,7 +2,8 @@
 import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { RTN_LOCAL } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, isV6, parseAddress } from "../net/address.ts";
-import { linkAt, type NetnsFacts, type World } from "./facts.ts";
+import { ICMP, ICMPV6, TCP, UDP } from "../net/ip-protocol.ts";
+import { isAddressOf, linkAt, type NetnsFacts, type World } from "./facts.ts";
 import type { AskedFlow, Origin } from "./walk/walk.ts";
 import { strangerOf } from "./walk/traveller.ts";
 
@@ -21,7 +22,7 @@ export interface Question {
   family: 4 | 6;
 }
 
-const PROTOCOLS = { tcp: 6, udp: 17, icmp: 1 } as const;
+const PROTOCOLS = { tcp: TCP, udp: UDP, icmp: ICMP } as const;
 type ProtocolName = keyof typeof PROTOCOLS;
 
 /** `tcp`, `udp/53`; undefined for other text. */
@@ -33,11 +34,11 @@ export function protocolNamed(text: string): { protocol: ProtocolName; port?: nu
 }
 
 export function protocolNumber(name: ProtocolName, family: 4 | 6): number {
-  return name === "icmp" && family === 6 ? 58 : PROTOCOLS[name];
+  return name === "icmp" && family === 6 ? ICMPV6 : PROTOCOLS[name];
 }
 
 export function protocolText({ protocol, port }: Pick<Question, "protocol" | "port">): string {
-  const name = protocol === 6 ? "tcp" : protocol === 17 ? "udp" : "icmp";
+  const name = protocol === TCP ? "tcp" : protocol === UDP ? "udp" : "icmp";
   return port === undefined ? name : `${name}/${port}`;
 }
 
@@ -111,8 +112,7 @@ function hostsAddress({ host }: World, { netns, input }: Origin, family: 4 | 6):
     )?.bytes;
   if (netns === host) return own(input?.index) ?? own();
   const out = netns.route({ destination: strangerOf(family) }), gateway = "errno" in out ? undefined : out.gateway;
-  const isHosts = gateway && host.addresses().some(({ bytes }) => formatAddress(bytes) === formatAddress(gateway));
-  return isHosts ? gateway : own();
+  return gateway && isAddressOf(host, gateway) ? gateway : own();
 }
 
 function addressOf(netns: NetnsFacts, ifName: string, family: 4 | 6): Uint8Array | undefined {

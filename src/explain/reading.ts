@@ -7,7 +7,7 @@ import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
 import { listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
-import { listRoutingRules } from "../ffi/netlink/route/rule.ts";
+import { hasRulesOfOthers } from "../ffi/netlink/route/rule.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
@@ -20,9 +20,6 @@ import {
 import { readSysctl } from "../ffi/sysctl.ts";
 import { formatAddress } from "../net/address.ts";
 import type { ContainerName, NetnsFacts } from "./facts.ts";
-
-/** The rules for the tables local, main and default. */
-const OF_KERNEL = [0, 32766, 32767];
 
 /** Runs work with the thread in the namespace. */
 export type Inside = <T>(work: () => T) => T;
@@ -56,8 +53,7 @@ export class Reading implements NetnsFacts {
 
   hasRoutingRules(family: 4 | 6) {
     const number = family === 4 ? AF_INET : AF_INET6;
-    const isOwn = ({ priority }: { priority: number }) => !OF_KERNEL.includes(priority);
-    return this.once(`rules ${family}`, () => listRoutingRules(this.routing, number).some(isOwn));
+    return this.once(`routing rules ${family}`, () => hasRulesOfOthers(this.routing, number));
   }
 
   neighbours(family: 4 | 6) {

@@ -3,6 +3,7 @@ import { isKnown, slice } from "../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "../net/netfilter/packet.ts";
 import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
+import { TCP, UDP } from "../net/ip-protocol.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
@@ -60,7 +61,7 @@ interface Service {
 
 function serviceOf({ protocol, transport }: PacketFacts, direction: At["direction"]): Service | undefined {
   const port = portIn(slice(transport, direction === "going" ? 2 : 0, 2));
-  const name = protocol === 6 ? "tcp" : protocol === 17 ? "udp" : undefined;
+  const name = protocol === TCP ? "tcp" : protocol === UDP ? "udp" : undefined;
   return name === undefined || port === undefined ? undefined : { protocol: name, port };
 }
 

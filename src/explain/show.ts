@@ -96,7 +96,7 @@ function shortened(lines: readonly string[], room: number): string[] {
 
 function causeLines(cause: Cause): string[] {
   const maker = makerIn(cause), rule = cause.place?.rule;
-  const whose = maker === undefined ? [] : [...folded(`whose  ${makerText(maker)}`, " ".repeat(7)).split("\n")];
+  const whose = maker === undefined ? [] : folded(`whose  ${makerText(maker)}`, " ".repeat(7)).split("\n");
   const said = rule === undefined ? [] : [`rule   ${ruleLine(rule, cause.place!.chain.family)}`];
   const mends = (cause.mend ?? []).flatMap(remedyLines);
   const mend = mends.map((text, at) => `${at === 0 ? "mend " : "     "}  ${text}`);

@@ -1,6 +1,8 @@
 /** What is asked of a container when nobody says what: its way out, its names, each of its published ports. */
 import { gistOf, hasDefaultRoute, type KnownAttachment, nameServersOf } from "../engine/operator/known-attachment.ts";
 import { parseAddress, parsePrefix } from "../net/address.ts";
+import { LOOPBACK_NET } from "./walk/routing.ts";
+import { publishedPorts } from "./published-ports.ts";
 import { type Party, protocolNumber, type Question } from "./question.ts";
 
 const HTTPS = 443;
@@ -30,19 +32,13 @@ function namesOf(attachment: KnownAttachment, from: Party): Question[] {
   });
 }
 
-/** `8080->80/tcp`, or with the host's address before it. */
 function portsOf(attachment: KnownAttachment, anyFamily: 4 | 6): Question[] {
-  return gistOf(attachment).ports.flatMap((text): Question[] => {
-    const [, address, port, name] = /^(?:(.*):)?([0-9]+)->[0-9]+\/(tcp|udp)$/.exec(text) ?? [];
-    if (port === undefined) return [];
-    const bytes = address === undefined ? undefined : parseAddress(address.replace(/^\[|\]$/g, ""));
+  return publishedPorts(attachment).map(({ at, port, protocol: name }): Question => {
+    const bytes = at === undefined ? undefined : parseAddress(at);
     const family = bytes === undefined ? anyFamily : bytes.length === 4 ? 4 : 6;
     // From outside nobody reaches an address of the host alone.
     const from: Party = { is: bytes?.[0] === LOOPBACK_NET && family === 4 ? "host" : "outside" };
     const to: Party = bytes === undefined ? { is: "host" } : { is: "address", bytes };
-    const protocol = protocolNumber(name as "tcp" | "udp", family);
-    return [{ from, to, family, protocol, port: Number(port) }];
+    return { from, to, family, protocol: protocolNumber(name, family), port };
   });
 }
-
-const LOOPBACK_NET = 127;

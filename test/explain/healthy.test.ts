@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ownShare } from "../support/share.ts";
 import { untilTrue } from "../support/until-true.ts";
-import { openTown, type Town } from "./town.ts";
+import { nft, openTown, type Town } from "./town.ts";
 
 let town: Town;
 beforeAll(async () => {
@@ -10,7 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => town[Symbol.asyncDispose]());
 
-const nft = (text: string) => `nft '${text.replaceAll(" }", "\n}").replaceAll("; ", "\n")}'`;
 const OUT = ["web", "198.18.0.2", "tcp/7000"], PORT = ["outside", "host:8080", "tcp"];
 
 const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" | "leaves" }[] = [

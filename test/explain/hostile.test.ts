@@ -98,6 +98,41 @@ test("rules that change all the time: an answer, or that they do", async () => {
   await changing.exited;
 });
 
+test("root of a container makes links that look like others'", async () => {
+  const { machine } = town;
+  // Another link is called lo, and the loopback is not; a link above its own has the number of one of the host's.
+  await machine.sh(`ip -n web link set lo down; ip -n web link set lo name was; ip -n web link set was up
+    ip -n web link add lo type veth peer name other; ip -n web link set lo up; ip -n web link set other up
+    ip -n web address add 10.99.0.1/24 dev lo`);
+  const [own, other] = await Promise.all(
+    [["web", "127.0.0.1", "icmp"], ["web", "10.99.0.9", "icmp"]].map(town.explain),
+  );
+  expect(own!.said).toMatchObject({ verdict: "arrives" });
+  expect(other!.said.steps.map(({ text }) => text)).not.toContain("in web, 10.99.0.9");
+  expect(other!.said.verdict).not.toBe("arrives");
+  await machine.sh(`ip -n web link delete lo; ip -n web link set was down; ip -n web link set was name lo`);
+  await machine.sh("ip -n web link add link eth0 name above type macvlan; ip -n web link set above up");
+  await machine.sh("ip -n web address add 10.99.0.1/24 dev above");
+  expect((await town.explain(["web", "10.99.0.9", "icmp"])).said).toMatchObject({ text: "by above, to 10.99.0.9" });
+  await machine.sh("ip -n web link delete above; ip -n web link set lo up");
+});
+
+test("root of a container has rules that jump and branch without an end", async () => {
+  const chains = Array.from(
+    { length: 15 },
+    (_, at) =>
+      `chain d${at} {\n ${at < 1 ? "tcp dport 9 drop" : `jump d${at - 1}\n jump d${at - 1}\n jump d${at - 1}`}\n}\n`,
+  );
+  const ends = Array.from({ length: 60 }, (_, at) => `${at} : 198.18.0.${at + 100}`).join(", ");
+  await town.machine.sh("ip netns exec web nft -f -", {
+    stdin: `table ip own {\n${chains.join("")}
+      chain spread {\n type nat hook output priority -100\n dnat to numgen random mod 60 map { ${ends} }\n}
+      chain last {\n type filter hook postrouting priority 0\n jump d14\n}\n}\n`,
+  });
+  expect((await town.explain(OUT)).said).toMatchObject({ verdict: "unknown" });
+  await town.machine.sh("ip netns exec web nft flush ruleset");
+});
+
 test("the container's namespace goes while it is asked", async () => {
   const { machine } = town;
   await machine.sh("umount /run/netns/jug; rm -f /run/netns/jug");

@@ -4,6 +4,8 @@
  * Longer than 300 lines: it is one table.
  */
 
+import { nft } from "./town.ts";
+
 export interface SetUp {
   what: string;
   /** A script on the host. `ip -n web` and `ip netns exec web` reach into a container. */
@@ -27,8 +29,6 @@ const BESIDE = ["web", "jug", "tcp/80"] as const;
 const PORT = ["outside", "host:8080", "tcp"] as const;
 const FAR = ["web", "far", "tcp/80"] as const;
 
-/** nft(8) wants lines. */
-const nft = (text: string) => `nft '${text.replaceAll(" }", "\n}").replaceAll("; ", "\n")}'`;
 const other = (hook: string, rules: string, policy = "accept", family = "inet", priority = "5") =>
   nft(
     `table ${family} other { chain c { type filter hook ${hook} priority ${priority}; policy ${policy}; ${rules} } }`,
@@ -648,6 +648,29 @@ export const setUps: SetUp[] = [
     ask: OUT,
     code: "device-drop",
     mend: "printed",
+  },
+  {
+    what: "the uplink has no carrier",
+    break: "ip -n outside link set eth0 down",
+    ask: OUT,
+    code: "no-carrier",
+    mend: { script: "ip -n outside link set eth0 up" },
+  },
+  {
+    what: "a neighbour has taken a container's address",
+    break:
+      "ip -n jug address add 10.40.0.2/24 dev eth0; ip neighbour replace 10.40.0.2 lladdr $(ip netns exec jug cat /sys/class/net/eth0/address) dev shop0 nud permanent",
+    ask: OUT,
+    code: "address-twice",
+    mend: { script: "ip -n jug address delete 10.40.0.2/24 dev eth0; ip neighbour delete 10.40.0.2 dev shop0" },
+  },
+  {
+    what: "frames between ports are not translated back",
+    break:
+      "sysctl -qw net.bridge.bridge-nf-call-iptables=0; nft 'table ip other {\nchain c {\ntype nat hook prerouting priority -150\nip saddr 10.40.0.2 tcp dport 9000 dnat to 10.40.0.3:80\n}\n}'",
+    ask: ["web", "198.18.0.1", "tcp/9000"],
+    code: "answer-untranslated",
+    mend: { script: "sysctl -qw net.bridge.bridge-nf-call-iptables=1" },
   },
   {
     what: "the container's link is gone",

@@ -122,3 +122,6 @@ const SYSCTLS = [
   "net.ipv4.conf.shop0.route_localnet",
   "net.bridge.bridge-nf-call-iptables",
 ].join(" ");
+
+/** nft(8) wants lines. */
+export const nft = (text: string) => `nft '${text.replaceAll(" }", "\n}").replaceAll("; ", "\n")}'`;

@@ -1,10 +1,13 @@
 /** The walk over facts that are plain data, for what a test host can hardly be. */
 import { describe, expect, test } from "bun:test";
 import type { NetnsFacts, World } from "../../src/explain/facts.ts";
+import { hostFindings } from "../../src/explain/host-findings.ts";
 import { explain } from "../../src/explain/walk/walk.ts";
 import type { LinkAddress } from "../../src/ffi/netlink/route/address.ts";
 import type { Link } from "../../src/ffi/netlink/route/link.ts";
 import type { RouteAnswer } from "../../src/ffi/netlink/route/route-question.ts";
+import type { HookName, Rule, RuleChain } from "../../src/net/netfilter/ruleset.ts";
+import { newBudget } from "../../src/net/netfilter/traversal.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 
 const ENETUNREACH = 101, RTN_LOCAL = 2;
@@ -68,7 +71,6 @@ function worldOf(host: NetnsFacts): World {
     acrossFrom: () => undefined,
     publisherOf: () => undefined,
     endOf: () => undefined,
-    isContainersEnd: () => false,
     holderOf: () => undefined,
   };
 }
@@ -120,6 +122,32 @@ test("an XDP program, and filters of tc, leave it open", () => {
   });
 });
 
+test("rules that jump without an end are not all looked at, on no way", () => {
+  let looked = 0;
+  const jumps = (chain: string) =>
+    Array.from({ length: 3 }, (_, at): Rule => ({
+      handle: BigInt(at + 1),
+      get operations(): Rule["operations"] {
+        looked++;
+        return [{ does: "verdict", verdict: { kind: "jump", chain } }];
+      },
+    }));
+  const own = { family: "inet", table: "own" } as const;
+  const base = (hook: HookName) => ({ hook, priority: 0, type: "filter", policy: "accept" }) as const;
+  const chains: RuleChain[] = [
+    { ...own, name: "d0", rules: [] },
+    ...Array.from({ length: 14 }, (_, at) => ({ ...own, name: `d${at + 1}`, rules: jumps(`d${at}`) })),
+    ...(["output", "postrouting"] as const).map((hook) => ({
+      ...own,
+      name: hook,
+      base: base(hook),
+      rules: jumps("d14"),
+    })),
+  ];
+  expect(ask(hostWith({ rules: () => ({ chains, setOf: () => undefined }) }))).toMatchObject({ verdict: "unknown" });
+  expect(looked).toBeLessThan(newBudget().left * 1.5);
+});
+
 test("routes that lead round in circles end", () => {
   const links = [link(1, "lo"), link(2, "up0", { kind: "bridge" }), link(3, "port", { master: 2, kind: "veth" })];
   const host = hostWith({
@@ -129,4 +157,40 @@ test("routes that lead round in circles end", () => {
   const explanation = ask(host);
   expect(explanation.verdict).toBe("unknown");
   expect(explanation.steps.length).toBeLessThan(50);
+});
+
+describe("what concerns the host", () => {
+  const codesOf = (facts: Partial<NetnsFacts>) => hostFindings(hostWith(facts), []).map(({ code }) => code);
+  const sysctls = (values: Record<string, string>) => (key: string) => values[key];
+
+  test("tables that are nearly full, and those that are not", () => {
+    const thresholds = { "net/ipv4/neigh/default/gc_thresh3": "1000", "net/ipv6/neigh/default/gc_thresh3": "1000" };
+    const at = (count: number) => codesOf({ neighbours: () => count, sysctl: sysctls(thresholds) });
+    expect(at(950)).toEqual(["neighbours-full", "neighbours-full"]);
+    expect(at(100)).toEqual([]);
+    const connections = (count: string) =>
+      codesOf({
+        sysctl: sysctls({ "net/netfilter/nf_conntrack_count": count, "net/netfilter/nf_conntrack_max": "100" }),
+      });
+    expect(connections("95")).toEqual(["connections-full"]);
+    expect(connections("5")).toEqual([]);
+  });
+
+  test("a bridge with nearly all of its ports", () => {
+    const links = [
+      link(1, "br0", { kind: "bridge" }),
+      ...Array.from({ length: 1000 }, () => link(2, "port", { master: 1 })),
+    ];
+    expect(codesOf({ links: () => links, sysctl: () => undefined })).toEqual(["bridge-full"]);
+  });
+
+  test("rules in both kinds of tables", () => {
+    const chain = (isLegacy?: true): RuleChain => ({
+      ...{ family: "ip", table: "filter", name: "FORWARD", rules: [], isLegacy },
+      base: { hook: "forward", priority: 0, type: "filter", policy: "drop" },
+    });
+    const rules = (chains: RuleChain[]) => () => ({ chains, setOf: () => undefined });
+    expect(codesOf({ rules: rules([chain(), chain(true)]), sysctl: () => undefined })).toEqual(["two-backends"]);
+    expect(codesOf({ rules: rules([chain(true)]), sysctl: () => undefined })).toEqual([]);
+  });
 });

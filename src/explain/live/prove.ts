@@ -1,15 +1,16 @@
 /** A walk is put to the proof: a packet of the flow, the kernel's trace of it, and, where that ends in silence, once more with signs. */
-import type { HookName, RuleChain } from "../../net/netfilter/ruleset.ts";
+import { HOOK_NAMES, type HookName, type RuleChain } from "../../net/netfilter/ruleset.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { UntraceableError } from "../../ffi/netlink/nftables/trace.ts";
 import { formatAddress } from "../../net/address.ts";
+import { TCP, UDP } from "../../net/ip-protocol.ts";
 import { readSysctl } from "../../ffi/sysctl.ts";
 import { placeText, ruleLine } from "../../net/netfilter/text.ts";
 import type { Reading } from "../reading.ts";
-import type { Explanation } from "../walk/walk.ts";
+import { codeIn, type Explanation } from "../walk/walk.ts";
 import { compareWithWalk, isSilent, type Judgement, lastSight, type SilentEnd } from "./compare.ts";
 import { type LiveRun, type LiveWay, run, type SignsIn } from "./run.ts";
-import { HOOK_NAMES, type Sight } from "./sights.ts";
+import type { Sight } from "./sights.ts";
 
 export interface LiveProof extends Judgement, LiveRun {
   way: LiveWay;
@@ -19,8 +20,6 @@ export interface LiveProof extends Judgement, LiveRun {
   /** Nothing was tried, for the reason in the text. */
   isRefused?: true;
 }
-
-const TCP = 6, UDP = 17;
 
 /** `again` walks anew: what has changed meanwhile is no contradiction. */
 export function prove(way: LiveWay, again: () => Explanation | undefined): LiveProof {
@@ -55,7 +54,7 @@ function tried(way: LiveWay, again: () => Explanation | undefined): LiveProof {
   if (!isWatching && (isSilent(seen) || isToldUnseen(seen))) ({ seen, silentEnd } = narrowed(way, seen));
   const judged = compareWithWalk(explanation, seen, silentEnd), proof = { ...judged, ...seen, way, involved: [] };
   if (judged.agrees !== "contradiction") return proof;
-  const now = again(), isSame = now?.verdict === explanation.verdict && codeIn(now) === codeIn(explanation);
+  const now = again(), isSame = now?.verdict === explanation.verdict && codeIn(now.end) === codeIn(explanation.end);
   if (isSame) return { ...proof, ...reportOf(proof) };
   return { ...proof, agrees: "open", text: `${judged.text}; meanwhile the walk says otherwise: ${now?.verdict}` };
 }
@@ -73,10 +72,6 @@ function reportOf({ way, sights }: LiveProof): Pick<LiveProof, "kernel" | "invol
     [`${way.flow.family === 4 ? "ip" : "ip6"} proto ${protocol}`, ...to, ...port].join(" and ")
   }'`;
   return { kernel, involved: [...new Set(lines), `Linux ${kernel}; ${functions}`] };
-}
-
-function codeIn({ end }: Explanation): string | undefined {
-  return "cause" in end ? end.cause.code : undefined;
 }
 
 function chainsAt(netns: Reading, hook: HookName, family: 4 | 6): RuleChain[] {

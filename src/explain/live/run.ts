@@ -15,6 +15,7 @@ import { poll, POLLIN } from "../../ffi/poll.ts";
 import { randomBytes } from "../../ffi/random.ts";
 import { type FlowAnswer, FlowProbe } from "../../ffi/socket/probe.ts";
 import { isSameBytes } from "../../net/address.ts";
+import { ECHOES } from "../../net/ip-protocol.ts";
 import { isKnown, type KnownBytes } from "../../net/netfilter/known-bytes.ts";
 import type { HostWorld } from "../host-world.ts";
 import type { Asked } from "../question.ts";
@@ -137,8 +138,6 @@ function inOrder(sights: readonly Sight[]): Sight[] {
     },
   );
 }
-
-const ECHOES: Readonly<Record<number, readonly [going: number, answer: number]>> = { 1: [8, 0], 58: [128, 129] };
 
 /** By what packets of the flow are told from all others. */
 class FlowNumbers {

@@ -1,10 +1,11 @@
 /** What the kernel's trace tells of a packet, base chain by base chain, in the words of the walk. */
 import type { Place } from "../../net/netfilter/traversal.ts";
-import type { HookName } from "../../net/netfilter/ruleset.ts";
+import { HOOK_NAMES, type HookName } from "../../net/netfilter/ruleset.ts";
 import { verdictOf } from "../../ffi/netlink/nftables/decode.ts";
 import { familyNames } from "../../ffi/netlink/nftables/message.ts";
-import type { ByteMatch, TraceEvent } from "../../ffi/netlink/nftables/trace.ts";
+import { type ByteMatch, FIRST_SIGN, type TraceEvent } from "../../ffi/netlink/nftables/trace.ts";
 import { NF_DROP } from "../../ffi/netlink/uapi/nf-tables.ts";
+import { TCP } from "../../net/ip-protocol.ts";
 import { linkAt } from "../facts.ts";
 import type { Reading } from "../reading.ts";
 
@@ -21,11 +22,6 @@ export interface Sight {
   /** It ends a connection of TCP. */
   isReset?: true;
 }
-
-export const HOOK_NAMES = ["prerouting", "input", "forward", "output", "postrouting"] as const;
-
-/** Where the first chain of ours is. */
-export const FIRST_SIGN = -2000;
 
 export function signName(hook: number, priority: number): string {
   return `sign${hook}.${priority}`;
@@ -97,7 +93,7 @@ export class Sightings {
 }
 
 function isReset({ network, transport }: Headers): boolean {
-  const protocol = network[0]! >> 4 === 4 ? network[9] : network[6], TCP = 6, FLAGS_AT = 13, RST = 0x4;
+  const protocol = network[0]! >> 4 === 4 ? network[9] : network[6], FLAGS_AT = 13, RST = 0x4;
   return protocol === TCP && (transport[FLAGS_AT]! & RST) !== 0;
 }
 

@@ -1,5 +1,6 @@
 /** What was seen of a real packet, for people. */
 import { placeText } from "../../net/netfilter/text.ts";
+import { TCP, UDP } from "../../net/ip-protocol.ts";
 import type { LiveProof } from "./prove.ts";
 
 const AGREEMENTS: Record<LiveProof["agrees"], string> = {
@@ -30,8 +31,8 @@ export function liveLines(live: LiveProof): string[] {
 export function sentText({ way: { flow: { protocol }, watchMs }, mark, isRefused }: LiveProof): string {
   if (isRefused) return "nothing was sent";
   if (watchMs !== undefined && mark === undefined) return `no packet of it came in ${watchMs / 1000} s`;
-  const kind = protocol === 6 ? "a connection" : protocol === 17 ? "an empty datagram" : "an echo";
-  const number = `${protocol === 6 || protocol === 17 ? "from port" : "with the number"} ${mark}`;
+  const kind = protocol === TCP ? "a connection" : protocol === UDP ? "an empty datagram" : "an echo";
+  const number = `${protocol === TCP || protocol === UDP ? "from port" : "with the number"} ${mark}`;
   return watchMs === undefined ? `sent ${kind} ${number}` : `a packet came ${number}`;
 }
 

@@ -4,11 +4,10 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { contains, formatAddress, isSameBytes, type Prefix } from "../../net/address.ts";
 import { textOf } from "../../net/netfilter/known-bytes.ts";
+import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
 import type { World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
 import { destinationOf, endsOf, isSameEnds, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
-
-const TCP = 6, UDP = 17, ICMP = 1, ICMPV6 = 58;
 
 export function arrive(world: World, traveller: Traveller, input?: Link): Move[] {
   return traveller.direction === "answer" ? home(traveller) : atPort(world, traveller, input);
@@ -38,7 +37,7 @@ function atPort(world: World, traveller: Traveller, input: Link | undefined): Mo
   const arrived = (text: string): Move[] => {
     return [{ to: "end", traveller: noted(traveller, "arrives", text), end: { verdict: "arrives", netns, text } }];
   };
-  if (protocol === ICMP || protocol === ICMPV6) {
+  if (protocol in ECHOES) {
     const key = family === 4 ? "net/ipv4/icmp_echo_ignore_all" : "net/ipv6/icmp/echo_ignore_all";
     if (netns.sysctl(key) === "1") {
       const text = `${sysctlName(key)} is 1: ${netns.label} answers no echo`;

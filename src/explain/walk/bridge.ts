@@ -1,11 +1,11 @@
 /** A frame at a bridge: from one of its ports, or from the host. */
 import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
-import { formatAddress } from "../../net/address.ts";
-import { linkAt, type LinkIn, type World } from "../facts.ts";
+import { formatAddress, isSameBytes } from "../../net/address.ts";
+import { isAddressOf, linkAt, type LinkIn, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
-import { answerAstray, isAddressOf, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
+import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
 import { repairOf } from "./routing.ts";
 import {
   destinationOf,
@@ -52,8 +52,9 @@ export function fromHost(world: World, traveller: Traveller, bridge: Link, nextH
   return throughHook(traveller, passage, (next) => {
     const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(world, next, undefined, bridge, nextHop);
-    if (next.cameIn === bridge.index) return back(next, bridge, holder, nextHop);
-    const wrong = otherMac(world, next, bridge, nextHop, [holder.own.link.mac], holder.own.netns.label);
+    const { netns, link } = holder.own;
+    const wrong = withoutHairpin(next, holder, nextHop) ??
+      otherMac(world, next, bridge, nextHop, [link.mac], netns.label);
     return wrong ?? byPort(remembering(next, bridge, nextHop), bridge, holder);
   });
 }
@@ -70,22 +71,15 @@ function behind(world: World, address: Uint8Array, bridge: Link): Holder | undef
   return port.master === bridge.index ? { own, port } : undefined;
 }
 
-/** A packet goes out by the bridge that it came in by, perhaps to the very container that sent it. */
-function back(traveller: Traveller, bridge: Link, holder: Holder, nextHop: Uint8Array): Move[] {
-  if (traveller.port === holder.port.index && holder.port.port?.hairpin !== true) {
-    const text = `${
-      formatAddress(nextHop)
-    } is ${holder.own.netns.label}'s own, and ${holder.port.name} has no hairpin mode`;
-    return stopped(traveller, {
-      code: "hairpin-off",
-      what: holder.port.name,
-      text,
-      mend: [{ run: shell`ip link set ${holder.port.name} type bridge_slave hairpin on` }, {
-        advice: 'in the network\'s bridge: "hairpinMode": true',
-      }],
-    });
-  }
-  return byPort(traveller, bridge, holder);
+/** Undefined unless the frame would go back to its own port, and may not. */
+function withoutHairpin(traveller: Traveller, { own, port }: Holder, nextHop: Uint8Array): Move[] | undefined {
+  if (traveller.port !== port.index || port.port?.hairpin === true) return undefined;
+  const text = `${formatAddress(nextHop)} is ${own.netns.label}'s own, and ${port.name} has no hairpin mode`;
+  const mend = [
+    { run: shell`ip link set ${port.name} type bridge_slave hairpin on` },
+    { advice: 'in the network\'s bridge: "hairpinMode": true' },
+  ];
+  return stopped(traveller, { code: "hairpin-off", what: port.name, text, mend });
 }
 
 function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move[] {
@@ -142,7 +136,7 @@ function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Tr
 function isClosed(world: World, { netns }: Traveller, bridge: Link): boolean {
   const ports = netns.links().filter(({ master }) => master === bridge.index);
   const isProxy = ["all", bridge.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/proxy_arp`) === "1");
-  return !isProxy && ports.every((port) => world.isContainersEnd(port));
+  return !isProxy && ports.every((port) => world.endOf(port) !== undefined);
 }
 
 /** Nobody here has the address: another machine behind a port may. */
@@ -153,7 +147,7 @@ function toStranger(
   bridge: Link,
   nextHop: Uint8Array,
 ): Move[] {
-  const { netns } = traveller, address = formatAddress(nextHop);
+  const { netns } = traveller;
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
   const port = linkAt(netns, known || -1);
   if (port !== undefined && port.kind !== "veth") {
@@ -167,11 +161,10 @@ function toStranger(
       end: { verdict: "leaves", netns, text, link },
     }];
   }
-  const sender = traveller.tracked[0]?.netns,
-    isGateway = from !== undefined &&
-      address !== formatAddress(destinationOf(traveller));
+  const sender = traveller.tracked[0]?.netns;
+  const isGateway = from !== undefined && !isSameBytes(nextHop, destinationOf(traveller));
   if (isGateway && sender !== undefined && isClosed(world, traveller, bridge)) {
-    const text = `nobody behind ${bridge.name} has the gateway's address ${address}`;
+    const text = `nobody behind ${bridge.name} has the gateway's address ${formatAddress(nextHop)}`;
     return stopped(traveller, { code: "gateway-missing", what: bridge.name, text, mend: repairOf(sender) });
   }
   return nobodyAnswers(traveller, bridge, nextHop);

@@ -1,5 +1,5 @@
 /** A packet at a hook of netfilter: the ways on, and where rules end it. */
-import { isKnown, textOf, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
+import { isKnown, textOf, unknown } from "../../net/netfilter/known-bytes.ts";
 import type { PacketFacts, PacketLink } from "../../net/netfilter/packet.ts";
 import { placeText } from "../../net/netfilter/text.ts";
 import {
@@ -44,18 +44,15 @@ export function throughHook(
     const text = "its rules cannot be read, or do not stand still";
     return stopped(traveller, { code: "rules-unread", what, text }, "unknown");
   }
-  const { packet: own } = traveller, isFrame = passage.isBridge || passage.device !== undefined;
+  const { packet: own, budget } = traveller, isFrame = passage.isBridge || passage.device !== undefined;
   const addressOf: PacketFacts["addressOf"] = (link) => ownAddress(traveller, link);
   const packet = { ...own, ...isFrame && UNTRACKED, addressOf, input: passage.input, output: passage.output };
-  const traversal = traverse(rules, packet, passage), { endings, doubts } = traversal;
+  const traversal = traverse(rules, packet, { ...passage, budget }), { endings, doubts } = traversal;
   const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
   const ended = endings.filter(({ fate }) => fate !== "passes");
   if (passing.length === 0 && ended.every(isStop)) return stopBy(traveller, passage, ended[0]!);
   const isMixed = passing.length + Math.min(1, ended.length) > 1, byChance = isMixed && doubts.every(isChance);
-  const branch: Traveller = {
-    ...traveller,
-    ...isMixed && (byChance ? { isChosen: true } : { isOpen: true }),
-  };
+  const branch: Traveller = { ...traveller, ...isMixed && !byChance && { isOpen: true } };
   const { state, status, connectionMark } = own, connection = { state, status, connectionMark };
   const ways = passing.flatMap((way) =>
     isLostTrack(own, way.packet)
@@ -175,11 +172,4 @@ function distinctWays(endings: readonly WayOut[]): WayOut[] {
 function withoutDifference(one: PacketFacts, other: PacketFacts): PacketFacts {
   const mark = textOf(one.mark) === textOf(other.mark) ? one.mark : unknown(4);
   return { ...one, mark, state: one.state === other.state ? one.state : undefined };
-}
-
-/** The kernel counts a hop, and makes the checksum anew. */
-export function hopped(packet: PacketFacts): PacketFacts {
-  const TTL_AT = 8, CHECKSUM_AT = 10, HOP_LIMIT_AT = 7, { family, network } = packet;
-  if (family === 6) return { ...packet, network: withBytes(network, HOP_LIMIT_AT, unknown(1)) };
-  return { ...packet, network: withBytes(withBytes(network, TTL_AT, unknown(1)), CHECKSUM_AT, unknown(2)) };
 }

@@ -1,7 +1,8 @@
 /** A packet that a link has received, at the host's or the container's own IP: for it, or to be forwarded. */
-import type { PacketFacts } from "../../net/netfilter/packet.ts";
+import { hopped, type PacketFacts } from "../../net/netfilter/packet.ts";
+import { NAT_AT } from "../../net/netfilter/call-order.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
-import { type HookPassage, hopped, throughHook } from "./hooks.ts";
+import { type HookPassage, throughHook } from "./hooks.ts";
 import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 import {
   destinationOf,
@@ -16,8 +17,7 @@ import {
   withEnd,
 } from "./traveller.ts";
 
-/** Where addresses become again what they were (enum nf_ip_hook_priorities). */
-const NAT_AT = { prerouting: -100, input: 100, postrouting: 100 } as const;
+/** Which end becomes again what it was. */
 const TURNED_BACK = { prerouting: "destination", input: "source", postrouting: "source" } as const;
 
 export function takeIn(traveller: Traveller, input: Link): Move[] {
@@ -27,7 +27,7 @@ export function takeIn(traveller: Traveller, input: Link): Move[] {
 /** A hook that translates: the first packet by its rules, answers by what is known of the connection. */
 export function throughNat(
   traveller: Traveller,
-  passage: HookPassage & { hook: keyof typeof NAT_AT },
+  passage: HookPassage & { hook: keyof typeof TURNED_BACK },
   onward: (traveller: Traveller) => Move[],
 ): Move[] {
   const { hook } = passage, at = NAT_AT[hook];
@@ -74,7 +74,7 @@ export function tracked(traveller: Traveller): Traveller {
 }
 
 /** An answer's address becomes again what it was before this namespace translated it. */
-export function restored(traveller: Traveller, end: "source" | "destination"): Traveller {
+function restored(traveller: Traveller, end: "source" | "destination"): Traveller {
   const { packet } = traveller, connection = trackedHere(traveller);
   if (connection === undefined) return traveller;
   const { before } = connection;
@@ -85,7 +85,7 @@ export function restored(traveller: Traveller, end: "source" | "destination"): T
 }
 
 /** Undefined also when the answer is none of the connection that went out here: nothing is translated then. */
-export function trackedHere({ netns, tracked, packet }: Traveller): Tracked | undefined {
+function trackedHere({ netns, tracked, packet }: Traveller): Tracked | undefined {
   const ends = endsOf(packet);
   return tracked.find((each) =>
     each.netns === netns && (isSameEnds(each.after, ends, "reversed") ||
@@ -112,23 +112,19 @@ function routed(traveller: Traveller, input: Link): Move[] {
   }
   const off = traveller.packet.family === 6 ? forwardingOff(traveller, input) : undefined;
   if (off !== undefined) return off;
-  return ways.flatMap((way) => forwarded(chosen(traveller, ways), input, way));
-}
-
-function chosen(traveller: Traveller, ways: readonly NextWay[]): Traveller {
-  return ways.length === 1 ? traveller : { ...traveller, isChosen: true };
+  return ways.flatMap((way) => forwarded(traveller, input, way));
 }
 
 function forwarded(traveller: Traveller, input: Link, { link: output, nextHop, text }: NextWay): Move[] {
   const at = noted({ ...traveller, packet: hopped(traveller.packet), nextHop }, "route", text);
-  return throughHook(at, { hook: "forward", input, output }, (next) => leaving(next, output, input));
+  return throughHook(at, { hook: "forward", input, output }, (next) => leaving(next, output));
 }
 
-/** Behind the routes: the last hook, and then the link. `input` is undefined for what is sent here. */
-export function leaving(traveller: Traveller, output: Link, input?: Link): Move[] {
-  const onward = (next: Traveller): Move[] => {
-    const at = tracked(next);
-    return [{ to: "transmit", traveller: input === undefined ? at : { ...at, cameIn: input.index }, link: output }];
-  };
-  return throughNat(traveller, { hook: "postrouting", output }, onward);
+/** Behind the routes: the last hook, and then the link. */
+export function leaving(traveller: Traveller, output: Link): Move[] {
+  return throughNat(
+    traveller,
+    { hook: "postrouting", output },
+    (next) => [{ to: "transmit", traveller: tracked(next), link: output }],
+  );
 }

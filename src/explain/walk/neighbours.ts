@@ -1,14 +1,20 @@
 /** Whether a link can send, and who is next behind it. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
-import { formatAddress, isSameBytes } from "../../net/address.ts";
-import { linkAt, type LinkIn, type NetnsFacts, type World } from "../facts.ts";
+import { IFF_NOARP } from "../../ffi/netlink/uapi/if-link.ts";
+import { formatAddress } from "../../net/address.ts";
+import { linkAt, type LinkIn, type World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
-import { destinationOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
+import {
+  type Cause,
+  destinationOf,
+  entering,
+  type Move,
+  noted,
+  sourceOf,
+  stopped,
+  type Traveller,
+} from "./traveller.ts";
 import { shell } from "../../process/shell-word.ts";
-
-export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
-  return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
-}
 
 /** Undefined when it can send. */
 export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
@@ -43,18 +49,23 @@ export function toHolder(
   return [{ to: "receive", traveller: entering(remembering(traveller, link, nextHop), netns), link: own }];
 }
 
-/** The kernel has asked in vain so far, or is asking: rules may drop the question, which is not walked. */
-export function remembering(traveller: Traveller, link: Link, nextHop: Uint8Array): Traveller {
-  const { netns, silent } = traveller, entry = netns.neighbour(link, nextHop);
-  if (silent !== undefined || entry === undefined || entry.mac !== undefined || (link.flags & NOARP) !== 0) {
-    return traveller;
-  }
-  const text = `${formatAddress(nextHop)} behind ${link.name} has not answered so far`;
-  const marked = noted(traveller, link.name, text, { state: "note" });
-  return { ...marked, silent: { code: "nobody-answers", netns, what: link.name, text } };
+/** The kernel has asked in vain so far, or is asking. */
+export function isUnanswered({ netns }: Traveller, link: Link, nextHop: Uint8Array): boolean {
+  const entry = netns.neighbour(link, nextHop);
+  return entry !== undefined && entry.mac === undefined && (link.flags & IFF_NOARP) === 0;
 }
 
-const NOARP = 0x80;
+function unansweredCause({ netns }: Traveller, link: Link, nextHop: Uint8Array): Cause {
+  const text = `${formatAddress(nextHop)} behind ${link.name} has not answered so far`;
+  return { code: "nobody-answers", netns, what: link.name, text };
+}
+
+/** Rules may drop the question, which is not walked. */
+export function remembering(traveller: Traveller, link: Link, nextHop: Uint8Array): Traveller {
+  if (traveller.silent !== undefined || !isUnanswered(traveller, link, nextHop)) return traveller;
+  const silent = unansweredCause(traveller, link, nextHop);
+  return { ...noted(traveller, silent.what, silent.text, { state: "note" }), silent };
+}
 
 /** Undefined when no other MAC address is known. */
 export function otherMac(
@@ -84,20 +95,16 @@ export function otherMac(
 }
 
 export function nobodyAnswers(traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
-  const address = formatAddress(nextHop), { netns } = traveller, entry = netns.neighbour(link, nextHop);
-  const so = entry !== undefined && entry.mac === undefined
-    ? "has not answered so far"
-    : "is nobody's who is seen here";
-  return stopped(
-    traveller,
-    { code: "nobody-answers", what: link.name, text: `${address} behind ${link.name} ${so}` },
-    "unknown",
-  );
+  if (isUnanswered(traveller, link, nextHop)) {
+    return stopped(traveller, unansweredCause(traveller, link, nextHop), "unknown");
+  }
+  const text = `${formatAddress(nextHop)} behind ${link.name} is nobody's who is seen here`;
+  return stopped(traveller, { code: "nobody-answers", what: link.name, text }, "unknown");
 }
 
 /** What a program of the kernel decides, nobody else can tell. Rates of the plugin bandwidth let everything pass. */
 export function byProgram(world: World, traveller: Traveller, link: Link): Move[] | undefined {
-  const { netns } = traveller, isOurs = netns === world.host && world.isContainersEnd(link);
+  const { netns } = traveller, isOurs = netns === world.host && world.endOf(link) !== undefined;
   const what = link.hasXdp
     ? "an XDP program"
     : netns.filtered().has(link.index) && !isOurs

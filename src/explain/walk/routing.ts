@@ -4,11 +4,18 @@ import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Hop, KernelRoute } from "../../ffi/netlink/route/route.ts";
 import type { RouteQuestion } from "../../ffi/netlink/route/route-question.ts";
-import { RTN_LOCAL, RTN_UNICAST } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import {
+  RT_TABLE_MAIN,
+  RTN_LOCAL,
+  RTN_UNICAST,
+  RTNH_F_DEAD,
+  RTNH_F_LINKDOWN,
+} from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix } from "../../net/address.ts";
+import { TCP, UDP } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
-import { linkAt, type NetnsFacts } from "../facts.ts";
+import { isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
 import {
   destinationOf,
   endsOf,
@@ -30,7 +37,7 @@ export interface NextWay {
 /** `input`: the link by which the packet came in. Its own source address a sender has only where it has chosen it. */
 export function questionFor(traveller: Traveller, input?: Link, source?: Uint8Array): RouteQuestion {
   const { packet } = traveller, ends = endsOf(packet), { mark, protocol } = packet;
-  const hasPorts = protocol === 6 || protocol === 17;
+  const hasPorts = protocol === TCP || protocol === UDP;
   return {
     destination: destinationOf(traveller),
     source,
@@ -44,7 +51,6 @@ export function questionFor(traveller: Traveller, input?: Link, source?: Uint8Ar
 
 /** One that a client may have. */
 const SOME_PORT = 40000;
-const RTNH_F_DEAD = 1, RTNH_F_LINKDOWN = 16;
 
 export function isForItself({ type }: KernelRoute): boolean {
   return type === RTN_LOCAL;
@@ -65,7 +71,7 @@ export function waysOf(netns: NetnsFacts, route: KernelRoute, destination: Uint8
     const link = linkAt(netns, oif);
     if (link === undefined) return [];
     const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
-    const table = route.table === undefined || route.table === 254 ? "" : `, table ${route.table}`;
+    const table = route.table === undefined || route.table === RT_TABLE_MAIN ? "" : `, table ${route.table}`;
     const prefix = route.dst.bits === 0 ? "default" : formatPrefix(route.dst);
     return [{ link, nextHop: gateway ?? destination, text: `${prefix}${via} dev ${link.name}${table}` }];
   });
@@ -162,12 +168,16 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ run: shell`sysctl -w ${name}=1` }] });
 }
 
+/** The larger of both counts. */
+function rpFilterOf(netns: NetnsFacts, { name }: Link): number {
+  return Math.max(...["all", name].map((each) => Number(netns.sysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0)));
+}
+
 /** Undefined when the way back is by the link, or nobody asks. */
 function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
   const { netns } = traveller, source = sourceOf(traveller);
   if (source.length !== 4) return undefined;
-  const valueOf = (link: string) => Number(netns.sysctl(`net/ipv4/conf/${link}/rp_filter`) ?? 0);
-  const value = Math.max(valueOf("all"), valueOf(input.name));
+  const value = rpFilterOf(netns, input);
   if (value === 0) return undefined;
   const back = netns.route({ destination: source });
   const way = "errno" in back ? undefined : waysOf(netns, back, source)[0];
@@ -187,14 +197,11 @@ function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
 
 function refusedSource(traveller: Traveller, errno: number, input: Link): Move[] {
   const { netns } = traveller, source = formatAddress(sourceOf(traveller)), what = "route";
-  const isOwn = netns.addresses().some(({ bytes }) => formatAddress(bytes) === source);
+  const isOwn = isAddressOf(netns, sourceOf(traveller));
   if (errno !== EINVAL && errno !== EXDEV) {
     return stopped(traveller, { code: "route-refused", what, text: `refused (error ${errno})` }, "unknown");
   }
-  const isStrict = ["all", input.name].some((name) =>
-    Number(netns.sysctl(`net/ipv4/conf/${name}/rp_filter`) ?? 0) > 0
-  );
-  if (!isOwn && !isStrict && sourceOf(traveller)[0] !== LOOPBACK_NET) {
+  if (!isOwn && rpFilterOf(netns, input) === 0 && sourceOf(traveller)[0] !== LOOPBACK_NET) {
     return byRule(traveller, formatAddress(destinationOf(traveller)));
   }
   const reason = isOwn

@@ -5,17 +5,18 @@ import { known, textOf } from "../../net/netfilter/known-bytes.ts";
 import { destinationOf, endsOf, knownOr, type Move, noted, type Traveller, withEnd } from "./traveller.ts";
 import { addressOn, throughHook } from "./hooks.ts";
 import { leaving, tracking } from "./ip.ts";
+import { isLoopback } from "../facts.ts";
 import { isForItself, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 
 export function send(traveller: Traveller): Move[] {
   const { netns } = traveller, route = askWay(traveller);
   if ("errno" in route) return routeRefused(traveller, route.errno);
   const ways = isForItself(route) ? [toItself(traveller)] : waysOf(netns, route, destinationOf(traveller));
-  return ways.flatMap((way) => byWay(withSource(traveller, way, route), way, ways.length > 1));
+  return ways.flatMap((way) => byWay(withSource(traveller, way, route), way));
 }
 
-function byWay(traveller: Traveller, way: NextWay, isChosen: boolean): Move[] {
-  const begun = tracking({ ...traveller, ...isChosen && { isChosen: true } });
+function byWay(traveller: Traveller, way: NextWay): Move[] {
+  const begun = tracking(traveller);
   return throughHook(begun, { hook: "output", output: way.link }, (next) => {
     const isSame = textOf(endsOf(next.packet).destination) === textOf(endsOf(begun.packet).destination) &&
       textOf(next.packet.mark) === textOf(begun.packet.mark);
@@ -37,9 +38,9 @@ function askWay(traveller: Traveller) {
   return netns.route(questionFor(traveller, undefined, source));
 }
 
-function toItself({ netns, ...traveller }: Traveller): NextWay {
-  const loopback = netns.links().find((link) => link.kind === undefined && link.name === "lo") as Link;
-  return { link: loopback, nextHop: destinationOf({ netns, ...traveller }), text: `to ${netns.label} itself, by lo` };
+function toItself(traveller: Traveller): NextWay {
+  const { netns } = traveller, loopback = netns.links().find(isLoopback) as Link;
+  return { link: loopback, nextHop: destinationOf(traveller), text: `to ${netns.label} itself, by lo` };
 }
 
 /** A program that names no address of its own sends with the route's, or with one of the link. */

@@ -1,13 +1,13 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
-import type { LinkIn, World } from "../facts.ts";
+import { isAddressOf, isLoopback, type LinkIn, type World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import {
   answerAstray,
   byProgram,
-  isAddressOf,
+  isUnanswered,
   nobodyAnswers,
   notUp,
   otherMac,
@@ -22,14 +22,13 @@ import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, t
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
   const down = notUp(traveller, link);
   if (down !== undefined) return down;
-  if (link.name === "lo") return [{ to: "loop", traveller, link }];
+  if (isLoopback(link)) return [{ to: "loop", traveller, link }];
   const local = fromLoopback(traveller, link);
   if (local !== undefined) return local;
-  const { hook, device } = { hook: "egress", device: link.name } as const;
   const unseen = byProgram(world, traveller, link);
   if (unseen !== undefined) return unseen;
   const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
-  return throughHook(sent, { hook, device, output: link }, (next) => onward(world, next, link));
+  return throughHook(sent, { hook: "egress", device: link.name, output: link }, (next) => onward(world, next, link));
 }
 
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
@@ -53,7 +52,7 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
     if (holder !== undefined && world.acrossFrom(holder.netns, holder.link)?.link.index === link.index) {
       return toHolder(world, traveller, link, holder, nextHop);
     }
-    if (world.isContainersEnd(link)) return nobodyAnswers(traveller, link, nextHop);
+    if (world.endOf(link) !== undefined) return nobodyAnswers(traveller, link, nextHop);
   }
   return away(world, traveller, link, nextHop);
 }
@@ -117,10 +116,9 @@ function wrongNeighbour(
 
 /** To whom a link outside leads is not seen here. */
 function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
-  const { netns } = traveller, entry = netns.neighbour(link, nextHop), own = netns.addresses();
-  const isSilent = entry !== undefined && entry.mac === undefined && (link.flags & NOARP) === 0;
-  if (isSilent) return nobodyAnswers(traveller, link, nextHop);
-  if (own.some(({ bytes }) => isSameBytes(bytes, nextHop))) {
+  const { netns } = traveller;
+  if (isUnanswered(traveller, link, nextHop)) return nobodyAnswers(traveller, link, nextHop);
+  if (isAddressOf(netns, nextHop)) {
     const text = `${formatAddress(nextHop)} is ${netns.label}'s own`;
     return stopped(traveller, { code: "gateway-missing", what: link.name, text });
   }
@@ -144,8 +142,6 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
 }
 
-const NOARP = 0x80;
-
 /** RFC 1918, RFC 6598, RFC 4193: whoever answers has to know a way back. */
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map((text) =>
   parsePrefix(text)!
@@ -158,7 +154,7 @@ function isPrivate(address: Uint8Array): boolean {
 function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
   const { source } = endsOf(packet);
   if (direction === "answer" || tracked[0]?.netns === netns || !isKnown(source)) return "";
-  return isPrivate(source.value) && !netns.addresses().some(({ bytes }) => isSameBytes(bytes, source.value))
+  return isPrivate(source.value) && !isAddressOf(netns, source.value)
     ? `, as ${formatAddress(source.value)}, which nobody outside may know a way to`
     : "";
 }

@@ -2,7 +2,7 @@
 import { parseAddress } from "../../net/address.ts";
 import { isKnown, type KnownBytes, knownNumber, slice, unknown } from "../../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts, translated, UNTRANSLATED } from "../../net/netfilter/packet.ts";
-import type { Place } from "../../net/netfilter/traversal.ts";
+import type { Budget, Place } from "../../net/netfilter/traversal.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
 import { RTN_UNICAST } from "../../ffi/netlink/uapi/rtnetlink.ts";
@@ -61,17 +61,15 @@ export interface Traveller {
   tracked: readonly Tracked[];
   /** Whom the sender of a frame takes for the next on the way. */
   nextHop?: Uint8Array;
-  /** The link by which the namespace received it; undefined for its own. */
-  cameIn?: number;
-  /** The port of a bridge of the host by which it came. */
+  /** The port of a bridge by which the host received it. */
   port?: number;
   /** The link by which somebody outside sent it to the host; undefined for a sender on this host. */
   fromOutside?: Link;
   /** Some rule left open whether the packet comes this way at all. */
   isOpen?: true;
-  /** The kernel chooses by chance among ways, of which this is one. */
-  isChosen?: true;
   hops: number;
+  /** For all rules on all ways: those of a container may jump and branch as its root likes. */
+  budget: Budget;
   /** A next hop on the way that has not answered so far when it was asked for its MAC address. */
   silent?: Cause;
 }
@@ -148,7 +146,7 @@ export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
   return {
     ...traveller,
     netns,
-    cameIn: undefined,
+    port: undefined,
     packet: { ...packet, ...connection, mark: knownNumber(0), typeOf, outputFor },
   };
 }

@@ -1,6 +1,8 @@
 /** The whole way of a packet and of the answer to it, on every branch that the kernel may take. */
 import { known, type KnownBytes, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
+import { newBudget } from "../../net/netfilter/traversal.ts";
 import { firstPacket, type PacketFacts } from "../../net/netfilter/packet.ts";
+import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { arrive } from "./arrive.ts";
 import type { NetnsFacts, World } from "../facts.ts";
@@ -71,13 +73,13 @@ export function explain(world: World, origin: Origin, flow: AskedFlow): Explanat
     })
   );
   const isAlike = each.every(({ verdict, end }) =>
-    verdict === each[0]!.verdict && codeOf(end) === codeOf(each[0]!.end)
+    verdict === each[0]!.verdict && codeIn(end) === codeIn(each[0]!.end)
   );
   if (!isAlike) return whole;
   return whole.verdict === each[0]!.verdict ? each[0]! : { ...each[0]!, isForStrangers: true };
 }
 
-function codeOf(end: End): string | undefined {
+export function codeIn(end: End): string | undefined {
   return "cause" in end ? end.cause.code : undefined;
 }
 
@@ -88,7 +90,7 @@ function explainOne(world: World, origin: Origin, flow: AskedFlow): Explanation 
     : { to: "receive", traveller: first, link: origin.input };
   const going = follow(world, start),
     whole = going.flatMap((outcome) => {
-      const answer = isStop(outcome.end) ? undefined : answerTo(outcome);
+      const answer = answerTo(outcome);
       return answer === undefined
         ? [outcome]
         : follow(world, answer).map((back) => ({ ...back, going: outcome.end }));
@@ -138,7 +140,7 @@ function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }
     case "receive":
       return receive(world, traveller, link!);
     case "ip":
-      return takeIn({ ...traveller, cameIn: link!.index }, link!);
+      return takeIn(traveller, link!);
     case "arrive":
       return arrive(world, traveller, link);
   }
@@ -153,7 +155,7 @@ function byLoopback(traveller: Traveller, link: Link): Move[] {
   );
 }
 
-const TCP = 6, SYN_AT = 13, ICMP_ANSWERS = { 4: 0, 6: 129 } as const;
+const TCP_FLAGS_AT = 13, SYN_AND_ACK = 0x12;
 
 function traveller({ netns, input }: Origin, flow: AskedFlow): Traveller {
   const { family, source, destination, protocol, destinationPort } = flow;
@@ -161,10 +163,17 @@ function traveller({ netns, input }: Origin, flow: AskedFlow): Traveller {
     address === undefined ? unknown(strangerOf(family).length) : known(address);
   const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
   const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined));
-  return entering({ direction: "going", netns, packet, steps: [], tracked: [], hops: 0, fromOutside: input }, netns);
+  return entering({
+    direction: "going",
+    netns,
+    packet,
+    steps: [],
+    tracked: [],
+    hops: 0,
+    budget: newBudget(),
+    fromOutside: input,
+  }, netns);
 }
-
-const UDP = 17;
 
 /** A client's port is one of 32768 or more (ip_local_port_range). */
 function fromSomePort(packet: PacketFacts): PacketFacts {
@@ -173,13 +182,13 @@ function fromSomePort(packet: PacketFacts): PacketFacts {
   return { ...packet, transport: withBytes(packet.transport, 0, port) };
 }
 
-function isStop({ verdict }: End): boolean {
-  return verdict === "stops" || verdict === "unknown";
+function isStop(end: End): end is Extract<End, { cause: unknown }> {
+  return "cause" in end;
 }
 
-/** Undefined where sender and receiver are one. */
+/** Undefined where nobody gets the packet. */
 function answerTo({ traveller, end }: Outcome): Move | undefined {
-  if (isStop(end) || end.verdict !== "arrives" && end.verdict !== "leaves") return undefined;
+  if (isStop(end)) return undefined;
   const packet = answerPacket(traveller.packet);
   const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined }, end.netns);
   if (end.verdict === "arrives") return { to: "send", traveller: at };
@@ -197,13 +206,10 @@ function answerPacket(packet: PacketFacts): PacketFacts {
   return { ...turned, transport: answerHeader(turned), state: "established" };
 }
 
-/** SYN and ACK, or the answer of an echo. */
-function answerHeader({ family, protocol, transport }: PacketFacts): KnownBytes {
-  if (protocol === TCP) return withBytes(transport, SYN_AT, known(Uint8Array.of(0x12)));
-  if (protocol === 1 || protocol === 58) {
-    return withBytes(transport, 0, known(Uint8Array.of(ICMP_ANSWERS[family], 0)));
-  }
-  return transport;
+function answerHeader({ protocol, transport }: PacketFacts): KnownBytes {
+  if (protocol === TCP) return withBytes(transport, TCP_FLAGS_AT, known(Uint8Array.of(SYN_AND_ACK)));
+  const echo = ECHOES[protocol];
+  return echo === undefined ? transport : withBytes(transport, 0, known(Uint8Array.of(echo[1], 0)));
 }
 
 function summaryOf(outcomes: readonly Outcome[]): Explanation {

@@ -1,4 +1,5 @@
 /** One packet of a program, and what comes back to it: a connection, an empty datagram, an echo (tcp(7), udp(7), icmp(7)). */
+import { ECHOES, ICMP, TCP, UDP } from "../../net/ip-protocol.ts";
 import { EAGAIN, EINPROGRESS } from "../errno.ts";
 import { closeFile } from "../files.ts";
 import { check, lastErrno, libc } from "../libc.ts";
@@ -18,9 +19,6 @@ import {
   SOCK_RAW,
   SOCK_STREAM,
 } from "./socket.ts";
-
-const TCP = 6, UDP = 17, ICMP = 1;
-const ECHO = { [ICMP]: [8, 0], 58: [128, 129] } as Readonly<Record<number, readonly [ask: number, answer: number]>>;
 
 /** What has come back; undefined for nothing so far. */
 export type FlowAnswer = "answered" | { errno: number } | undefined;
@@ -77,7 +75,7 @@ export class FlowProbe {
     const length = Number(libc.recvfrom(this.fd, packet, packet.length, MSG_DONTWAIT, null, null));
     if (length < 0) return this.failure();
     if (this.protocol === UDP) return "answered";
-    const at = hasHeader ? (packet[0]! & 0xf) * 4 : 0, [, answer] = ECHO[this.protocol]!;
+    const at = hasHeader ? (packet[0]! & 0xf) * 4 : 0, [, answer] = ECHOES[this.protocol]!;
     const isOurs = packet[at] === answer && packet[at + 4] === this.mark[0] && packet[at + 5] === this.mark[1];
     return isOurs ? "answered" : undefined;
   }
@@ -89,7 +87,7 @@ export class FlowProbe {
 
   /** The kernel makes the sum for IPv6. */
   private echo(): Uint8Array {
-    const [type] = ECHO[this.protocol]!, [high, low] = this.mark as unknown as [number, number];
+    const [type] = ECHOES[this.protocol]!, [high, low] = this.mark as unknown as [number, number];
     const sum = (type << 8) + (high << 8 | low) + 1, folded = ~((sum & 0xffff) + (sum >> 16)) & 0xffff;
     return Uint8Array.of(type, 0, folded >> 8, folded & 0xff, high, low, 0, 1);
   }

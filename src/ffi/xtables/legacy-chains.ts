@@ -1,19 +1,19 @@
 /** A table of ip_tables or ip6_tables in the words of net/netfilter/ruleset.ts. */
-import type {
-  BaseChain,
-  HookName,
-  Operation,
-  PayloadBase,
-  Rule,
-  RuleChain,
-  Verdict,
+import { NAT_AT } from "../../net/netfilter/call-order.ts";
+import {
+  type BaseChain,
+  HOOK_NAMES,
+  type HookName,
+  type Operation,
+  type PayloadBase,
+  type Rule,
+  type RuleChain,
+  type Verdict,
 } from "../../net/netfilter/ruleset.ts";
 import { fromUtf8 } from "../libc.ts";
 import type { LegacyEntry, LegacyTable } from "./legacy-tables.ts";
 
-const HOOKS: readonly HookName[] = ["prerouting", "input", "forward", "output", "postrouting"];
 const PRIORITIES: Record<string, number | undefined> = { raw: -300, mangle: -150, filter: 0, security: 50 };
-const NAT_OF_SOURCE = 100, NAT_OF_DESTINATION = -100;
 
 /** Throws for a table that no kernel is known to have, and for one that iptables would not have written. */
 export function legacyChains({ family, name, hooks, entries }: LegacyTable): RuleChain[] {
@@ -28,7 +28,7 @@ export function legacyChains({ family, name, hooks, entries }: LegacyTable): Rul
     if (last?.kind !== "accept" && last?.kind !== "drop") {
       throw new Error(`table ${name}: hook ${number} has no policy`);
     }
-    const base = baseOf(name, HOOKS[number]!, last.kind);
+    const base = baseOf(name, HOOK_NAMES[number]!, last.kind);
     return { ...table, name: base.hook.toUpperCase(), base, rules: rulesOf(own) };
   });
   return [
@@ -42,8 +42,7 @@ export function legacyChains({ family, name, hooks, entries }: LegacyTable): Rul
 }
 
 function baseOf(table: string, hook: HookName, policy: "accept" | "drop"): BaseChain {
-  const isNat = table === "nat", isOfSource = hook === "input" || hook === "postrouting";
-  const priority = isNat ? isOfSource ? NAT_OF_SOURCE : NAT_OF_DESTINATION : PRIORITIES[table];
+  const isNat = table === "nat", priority = isNat ? NAT_AT[hook as keyof typeof NAT_AT] : PRIORITIES[table];
   if (priority === undefined) {
     throw new Error(`older table ${table}: not known, so its chains' priority is not, either`);
   }

@@ -1,7 +1,8 @@
 /** In which order the kernel calls the base chains of a hook, as far as that can be known. */
 import type { BaseChain, HookName, RuleChain, Ruleset, RulesFamily } from "./ruleset.ts";
 
-const NAT_AT: Partial<Record<HookName, number>> = { prerouting: -100, output: -100, input: 100, postrouting: 100 };
+/** Where addresses are translated (enum nf_ip_hook_priorities). */
+export const NAT_AT = { prerouting: -100, output: -100, input: 100, postrouting: 100 } as const;
 
 /** What the kernel calls once: a base chain, or all chains that translate. */
 export interface Called {
@@ -59,7 +60,7 @@ export function calledIn(
   const called: Called[] = based.filter(({ base }) => base.type !== "nat")
     .map((chain) => ({ priority: chain.base.priority, table: tableOf(chain), chains: [chain], isNat: false }));
   if (nat.length > 0 && !withoutNat) {
-    called.push({ priority: NAT_AT[hook] ?? 0, table: "", chains: nat, isNat: true });
+    called.push({ priority: isTranslating(hook) ? NAT_AT[hook] : 0, table: "", chains: nat, isNat: true });
   }
   return moments(
     called.filter(({ priority }) => priority >= from && priority < before),
@@ -71,4 +72,8 @@ export function calledIn(
 /** An older table may have the name of one of nf_tables. */
 export function tableOf({ family, table, isLegacy }: RuleChain): string {
   return `${isLegacy ? "older " : ""}${family}\0${table}`;
+}
+
+function isTranslating(hook: HookName): hook is keyof typeof NAT_AT {
+  return hook in NAT_AT;
 }

@@ -1,4 +1,5 @@
 /** A packet of which not everything is known, as rules see it. */
+import { ECHOES, SCTP, TCP, UDP } from "../ip-protocol.ts";
 import { parseMac } from "../mac.ts";
 import { portBytes } from "../port.ts";
 import { known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
@@ -40,7 +41,6 @@ export interface Flow {
   destinationPort?: number;
 }
 
-const TCP = 6, UDP = 17, ICMP = 1, ICMPV6 = 58, SCTP = 132;
 /** Their headers begin with the ports of source and destination. */
 const WITH_PORTS = [TCP, UDP, SCTP, 33, 136];
 const IPS_SRC_NAT = 1 << 4, IPS_DST_NAT = 1 << 5;
@@ -97,8 +97,8 @@ function transportHeader({ protocol, sourcePort, destinationPort }: Flow): Known
   }
   // SYN, without FIN, RST and ACK.
   if (protocol === TCP) put(header, 13, Uint8Array.of(0x02), 0x17);
-  if (protocol === ICMP) put(header, 0, Uint8Array.of(8, 0));
-  if (protocol === ICMPV6) put(header, 0, Uint8Array.of(128, 0));
+  const echo = ECHOES[protocol];
+  if (echo !== undefined) put(header, 0, Uint8Array.of(echo[0], 0));
   return header;
 }
 
@@ -169,4 +169,11 @@ export function linkName(link: PacketLink | undefined): KnownBytes {
   const name = new Uint8Array(16);
   name.set(new TextEncoder().encode(link?.name ?? ""));
   return known(name);
+}
+
+/** The kernel counts a hop, and makes the checksum anew. */
+export function hopped(packet: PacketFacts): PacketFacts {
+  const TTL_AT = 8, CHECKSUM_AT = 10, HOP_LIMIT_AT = 7, { family, network } = packet;
+  if (family === 6) return { ...packet, network: withBytes(network, HOP_LIMIT_AT, unknown(1)) };
+  return { ...packet, network: withBytes(withBytes(network, TTL_AT, unknown(1)), CHECKSUM_AT, unknown(2)) };
 }

@@ -4,6 +4,8 @@
  */
 
 export type RulesFamily = "ip" | "ip6" | "inet" | "bridge" | "netdev" | "arp";
+/** By their numbers (enum nf_inet_hooks). */
+export const HOOK_NAMES = ["prerouting", "input", "forward", "output", "postrouting"] as const;
 export type HookName = "prerouting" | "input" | "forward" | "output" | "postrouting" | "ingress" | "egress";
 
 export interface Ruleset {

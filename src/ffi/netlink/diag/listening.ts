@@ -1,5 +1,6 @@
 /** Sockets that wait for packets of anybody: `ss -ltun` (sock_diag(7)). */
 import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
+import { UDP } from "../../../net/ip-protocol.ts";
 import { attrTable, u8 } from "../attrs.ts";
 import { listOf, type NetlinkSocket } from "../socket.ts";
 import { INET_DIAG_SKV6ONLY, SOCK_DIAG_BY_FAMILY, TCP_CLOSE, TCP_LISTEN } from "../uapi/inet-diag.ts";
@@ -17,7 +18,6 @@ export interface ListeningSocket {
   inode: number;
 }
 
-const UDP = 17;
 /**
  * struct inet_diag_sockid: source port u16be, destination port u16be, source 16, destination 16, link u32, cookie 8. A question
  * has zeros: any socket.

@@ -48,7 +48,7 @@ export interface TraceOrder {
 }
 
 /** Before all others, also before those of who has read that one begins at -1000. */
-const FIRST = -2000;
+export const FIRST_SIGN = -2000;
 
 /** Throws where the kernel has no tables with owners. */
 export function traceIn(socket: NetlinkSocket, table: Table, { protocol, packets, signs }: TraceOrder): void {
@@ -57,7 +57,7 @@ export function traceIn(socket: NetlinkSocket, table: Table, { protocol, packets
   const messages = hooks.flatMap((hook) => {
     const chain = { table, name: `begin${hook}` };
     return [
-      addBaseChain(chain, { type: "filter", hook, priority: FIRST }),
+      addBaseChain(chain, { type: "filter", hook, priority: FIRST_SIGN }),
       ...packets.map((bytes) => addRule(chain, traced(protocol, bytes))),
     ];
   });

@@ -1,13 +1,14 @@
 /** All of nf_tables in the words of net/netfilter/ruleset.ts: chains and rules at once, a set when a rule asks for it. */
-import type {
-  BaseChain,
-  HookName,
-  Rule,
-  RuleChain,
-  RuleSet,
-  Ruleset,
-  SetElement,
-  Verdict,
+import {
+  type BaseChain,
+  HOOK_NAMES,
+  type HookName,
+  type Rule,
+  type RuleChain,
+  type RuleSet,
+  type Ruleset,
+  type SetElement,
+  type Verdict,
 } from "../../../net/netfilter/ruleset.ts";
 import { type AttrsOf, type AttrTable, attrTable, binary, exactText, type Rows, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
@@ -91,13 +92,12 @@ function list<R extends Rows, T>(
   );
 }
 
-const HOOKS: readonly HookName[] = ["prerouting", "input", "forward", "output", "postrouting", "ingress"];
 const NETDEV_HOOKS: readonly HookName[] = ["ingress", "egress"];
 
 function baseOf({ hook, policy, type }: ReturnType<typeof chainAttrs.decode>, family: number): BaseChain | undefined {
   if (hook?.number === undefined) return undefined;
   return {
-    hook: (family === nft.NFPROTO_NETDEV ? NETDEV_HOOKS : HOOKS)[hook.number] ?? "ingress",
+    hook: (family === nft.NFPROTO_NETDEV ? NETDEV_HOOKS : HOOK_NAMES)[hook.number] ?? "ingress",
     priority: hook.priority! | 0,
     type: type === "nat" || type === "route" ? type : "filter",
     policy: policy === nft.NF_DROP ? "drop" : "accept",

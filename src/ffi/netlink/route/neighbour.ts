@@ -17,8 +17,6 @@ const neighbourAttrs = attrTable("NDA", { dst: binary(1), mac: binary(2), vlan: 
 export interface Neighbour {
   /** Undefined while it has not answered. */
   mac: string | undefined;
-  /** Bits of NUD_*. */
-  state: number;
 }
 
 /** Undefined where the host has none, or the kernel cannot be asked for one (before Linux 5.0). */
@@ -30,7 +28,7 @@ export function neighbourMac(
   return findNeighbour(socket, link, address)?.mac;
 }
 
-/** As `neighbourMac`. */
+/** As `neighbourMac`, also an entry that has not been answered. */
 export function findNeighbour(
   socket: NetlinkSocket,
   link: Pick<Link, "index">,
@@ -49,7 +47,7 @@ export function findNeighbour(
       },
     }, ({ payload }) => {
       const { mac } = neighbourAttrs.decode(payload.subarray(NDMSG_BYTES));
-      found = { mac: mac?.length === 6 ? formatMac(mac) : undefined, state: payload[STATE_AT]! };
+      found = { mac: mac?.length === 6 ? formatMac(mac) : undefined };
     });
   } catch (error) {
     if (isNetlinkError(error, ENOENT, ENODEV, EINVAL, EOPNOTSUPP)) return undefined;

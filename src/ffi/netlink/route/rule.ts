@@ -114,6 +114,14 @@ export function listRoutingRules(socket: NetlinkSocket, family: number): ListedR
   );
 }
 
+/** The rules for the tables local, main and default. */
+const OF_KERNEL = [0, 32766, 32767];
+
+/** Whether rules beside the kernel's own take other tables for some packets. */
+export function hasRulesOfOthers(socket: NetlinkSocket, family: number): boolean {
+  return listRoutingRules(socket, family).some(({ priority }) => !OF_KERNEL.includes(priority));
+}
+
 const OF_EVERY_RULE = [
   rtnetlink.FRA_SRC,
   rtnetlink.FRA_PRIORITY,

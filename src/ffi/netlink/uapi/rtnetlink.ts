@@ -89,7 +89,9 @@ export const RT_SCOPE_HOST = 254;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTM_F_CLONED = 0x200;
 export const RTM_F_FIB_MATCH = 0x2000;
+export const RTNH_F_DEAD = 1;
 export const RTNH_F_ONLINK = 4;
+export const RTNH_F_LINKDOWN = 16;
 
 // attributes of queueing disciplines, classes and filters
 export const TCA_KIND = 1;

@@ -3,11 +3,11 @@ import { type ListeningSocket, listListening } from "../../../ffi/netlink/diag/l
 import { NETLINK_SOCK_DIAG, openNetlink } from "../../../ffi/netlink/socket.ts";
 import type { OtherProcess } from "../../../ffi/other-process.ts";
 import { ProcessFiles } from "../../../ffi/process-files.ts";
+import { UDP } from "../../../net/ip-protocol.ts";
 import { isSameBytes, parseAddress } from "../../../net/address.ts";
 import { findDaemon, isHere, NAME } from "./daemon.ts";
 import type { NamesSpec } from "./spec.ts";
 
-const UDP = 17;
 const PATIENCE_MS = 5000, RELOADS_WITHIN_MS = 1000, PAUSE_MS = 5;
 
 /** The process that was silent for too long: it is awaited once, not for each attachment. */

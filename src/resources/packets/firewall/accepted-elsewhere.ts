@@ -1,4 +1,5 @@
 /** Chains of others that drop what nothing accepts, and whether they accept all that containers send. */
+import { TCP, UDP } from "../../../net/ip-protocol.ts";
 import { networkOf, type Prefix } from "../../../net/address.ts";
 import { type KnownBytes, unknown } from "../../../net/netfilter/known-bytes.ts";
 import { firstPacket, type PacketLink } from "../../../net/netfilter/packet.ts";
@@ -10,8 +11,6 @@ export interface Senders {
   link: PacketLink;
   subnets: readonly Prefix[];
 }
-
-const TCP = 6, UDP = 17;
 
 /** Answers are not looked at: there are many ways to accept them. */
 export function chainsInTheWay(rules: Ruleset, { link, subnets }: Senders): RuleChain[] {

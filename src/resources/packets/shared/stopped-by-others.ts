@@ -4,11 +4,12 @@ import type { HostLook } from "../../../contract/resource.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../../ffi/netlink/route/route.ts";
 import { linkTowards, routeTowards } from "../../../ffi/netlink/route/route-lookup.ts";
-import { listRoutingRules } from "../../../ffi/netlink/route/rule.ts";
+import { hasRulesOfOthers } from "../../../ffi/netlink/route/rule.ts";
 import { familyOf } from "../../../ffi/netlink/route/address.ts";
 import { parseAddress } from "../../../net/address.ts";
-import { unknown, withBytes } from "../../../net/netfilter/known-bytes.ts";
-import { firstPacket, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
+import { TCP, UDP } from "../../../net/ip-protocol.ts";
+import { unknown } from "../../../net/netfilter/known-bytes.ts";
+import { firstPacket, hopped, type PacketFacts, type PacketLink } from "../../../net/netfilter/packet.ts";
 import type { Ruleset } from "../../../net/netfilter/ruleset.ts";
 import { placeText } from "../../../net/netfilter/text.ts";
 import { type Budget, newBudget, type Place, type Traversal, traverse } from "../../../net/netfilter/traversal.ts";
@@ -16,7 +17,6 @@ import { ownTableNames } from "./own-tables.ts";
 
 /** Addresses beyond every network of this host (RFC 5737, RFC 3849): packets to them take the default route. */
 const NOBODY = { 4: parseAddress("192.0.2.1")!, 6: parseAddress("2001:db8::1")! } as const;
-const TCP = 6, UDP = 17;
 
 /** What comes in by the link, and leaves by the default route. */
 export function sendersStopped(
@@ -47,11 +47,8 @@ export function sendersStopped(
 function hasOneWayOut(route: Host["route"], family: 4 | 6): boolean {
   const number = familyOf(NOBODY[family]), ways = listRoutes(route, number).filter(({ dst }) => dst.bits === 0);
   return ways.length === 1 && ways[0]!.hops === undefined &&
-    listRoutingRules(route, number).every(({ priority }) => OF_KERNEL.includes(priority));
+    !hasRulesOfOthers(route, number);
 }
-
-/** The rules for the tables local, main and default. */
-const OF_KERNEL = [0, 32766, 32767];
 
 function packetOf(family: 4 | 6, protocol: number): PacketFacts {
   const anywhere = unknown(NOBODY[family].length);
@@ -76,13 +73,6 @@ function whereStopped(rules: Ruleset, packet: PacketFacts, output: PacketLink, b
     first ??= place;
   }
   return first;
-}
-
-/** The kernel counts a hop, and makes the checksum anew. */
-function hopped(packet: PacketFacts): PacketFacts {
-  const TTL_AT = 8, CHECKSUM_AT = 10, HOP_LIMIT_AT = 7, { family, network } = packet;
-  if (family === 6) return { ...packet, network: withBytes(network, HOP_LIMIT_AT, unknown(1)) };
-  return { ...packet, network: withBytes(withBytes(network, TTL_AT, unknown(1)), CHECKSUM_AT, unknown(2)) };
 }
 
 /** Undefined when some of it may pass. */
