@@ -1,5 +1,5 @@
 /** What concerns the whole host, and stops containers sooner or later. */
-import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
+import type { AttachmentIndex } from "./attachment-index.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import { exists, namesIn, readConfiguredFile } from "../ffi/files.ts";
 import type { Code } from "./codes.ts";
@@ -10,9 +10,9 @@ export interface HostFinding {
   text: string;
 }
 
-export function hostFindings(host: NetnsFacts, attachments: readonly KnownAttachment[]): HostFinding[] {
+export function hostFindings(host: NetnsFacts, index: AttachmentIndex): HostFinding[] {
   return [
-    ...addressesTwice(attachments),
+    ...addressesTwice(index),
     ...forwardingResets(),
     ...tablesNearlyFull(host),
     ...bridgesNearlyFull(host),
@@ -20,13 +20,9 @@ export function hostFindings(host: NetnsFacts, attachments: readonly KnownAttach
   ];
 }
 
-function addressesTwice(attachments: readonly KnownAttachment[]): HostFinding[] {
-  const holders = Map.groupBy(
-    attachments.flatMap((attachment) => gistOf(attachment).addresses.map((address) => ({ address, attachment }))),
-    ({ address }) => address.split("/")[0]!,
-  );
+function addressesTwice({ holders }: AttachmentIndex): HostFinding[] {
   return [...holders].flatMap(([address, all]): HostFinding[] => {
-    const names = [...new Set(all.map(({ attachment }) => `${attachment.containerId} of ${attachment.network}`))];
+    const names = [...new Set(all.map(({ containerId, network }) => `${containerId} of ${network}`))];
     return names.length < 2 ? [] : [{ code: "address-twice", text: `${address} is given to ${names.join(" and ")}` }];
   });
 }

@@ -1,22 +1,26 @@
 /** This host's namespaces: its own, and those of attachments, which are opened when a packet comes to them. */
-import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type OpenHost, openHost } from "../engine/open-host.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
-import type { LinkIn, NetnsFacts, World } from "./facts.ts";
-import { publishedPorts } from "./published-ports.ts";
+import { AttachmentIndex } from "./attachment-index.ts";
+import { linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
 import { Reading } from "./reading.ts";
 
 export class HostWorld implements World {
   readonly host = new Reading("this host", (work) => work());
   private readonly opened = new Map<string, { open: OpenHost; facts: Reading } | undefined>();
 
+  readonly index: AttachmentIndex;
+
   /** `nameOf`: what a person types for its container. */
   constructor(
-    private readonly attachments: readonly KnownAttachment[],
+    attachments: readonly KnownAttachment[],
     private readonly nameOf: (attachment: KnownAttachment) => string,
-  ) {}
+  ) {
+    this.index = new AttachmentIndex(attachments);
+  }
 
   /** Undefined where its path does not lead to a namespace other than ours. */
   netnsOf(attachment: KnownAttachment): Reading | undefined {
@@ -34,34 +38,29 @@ export class HostWorld implements World {
   acrossFrom(netns: NetnsFacts, { index, link: other, linkNetnsId, kind }: Link): LinkIn | undefined {
     // Root of a container makes links above its own ones, too, whose numbers are its own.
     if (other === undefined || linkNetnsId === undefined || netns === this.host) return undefined;
-    const link = this.host.links().find((each) => each.index === other);
+    const link = linkAt(this.host, other);
     if (link === undefined || (kind === "veth" && link.link !== index)) return undefined;
     return { netns: this.host, link };
   }
 
   publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined {
-    for (const attachment of this.attachments) {
-      const published = publishedPorts(attachment).find((each) => each.port === port && each.protocol === protocol);
-      const netns = published && this.netnsOf(attachment);
-      if (netns !== undefined) return { netns, at: published?.at };
+    for (const { attachment, at } of this.index.publishersOf(port, protocol)) {
+      const netns = this.netnsOf(attachment);
+      if (netns !== undefined) return { netns, at };
     }
     return undefined;
   }
 
   endOf({ name }: Link): string | undefined {
-    const attachment = this.attachments.find(({ ledgers }) =>
-      ledgers.some(({ adds }) => adds.some(({ answer }) => answer?.links.includes(name)))
-    );
+    const attachment = this.index.madeLink(name);
     return attachment && this.nameOf(attachment);
   }
 
   holderOf(address: Uint8Array): LinkIn | undefined {
-    const text = formatAddress(address);
-    for (const attachment of this.attachments) {
-      if (!gistOf(attachment).addresses.some((each) => each.split("/")[0] === text)) continue;
+    for (const attachment of this.index.holders.get(formatAddress(address)) ?? []) {
       const netns = this.netnsOf(attachment);
       const own = netns?.addresses().find(({ bytes }) => isSameBytes(bytes, address));
-      const link = own && netns!.links().find(({ index }) => index === own.linkIndex);
+      const link = own && linkAt(netns!, own.linkIndex);
       if (link !== undefined) return { netns: netns!, link };
     }
     return undefined;

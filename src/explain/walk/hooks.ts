@@ -73,6 +73,7 @@ function passed(traveller: Traveller, what: string, { packet, by }: WayOut): Tra
 
 /** One of several addresses, which only the kernel knows. */
 function isLostTrack(before: PacketFacts, after: PacketFacts): boolean {
+  if (after.network === before.network) return false;
   const { destination } = endsOf(after);
   return !isKnown(destination) && textOf(destination) !== textOf(endsOf(before).destination);
 }
@@ -105,6 +106,7 @@ export function addressOn(
 
 /** Undefined where nothing is translated. */
 function changeText(before: PacketFacts, after: PacketFacts): string | undefined {
+  if (after.network === before.network && after.transport === before.transport) return undefined;
   const [old, now] = [endsOf(before), endsOf(after)];
   const texts = (["source", "destination"] as const).flatMap((end) => {
     const port = `${end}Port` as const;
@@ -156,6 +158,7 @@ function codeOf({ hook, isBridge, device }: HookPassage): Code {
 
 /** Ways that differ in marks alone are one, of which the mark is not known. */
 function distinctWays(endings: readonly WayOut[]): WayOut[] {
+  if (endings.length < 2) return [...endings];
   const ways = new Map<string, WayOut>();
   for (const ending of endings) {
     const ends = endsOf(ending.packet);

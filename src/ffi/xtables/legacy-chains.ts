@@ -143,7 +143,7 @@ function extension(does: "match" | "target", bytes: DataView<ArrayBuffer>, at: n
     does,
     name: textIn(bytes, at + NAME_AT, XT_EXTENSION_MAXNAMELEN),
     revision: bytes.getUint8(at + REVISION_AT),
-    info: bytesOf(bytes, at + DATA_AT, size - DATA_AT),
+    info: new DataView(bytes.buffer, bytes.byteOffset + at + DATA_AT, size - DATA_AT),
   };
 }
 

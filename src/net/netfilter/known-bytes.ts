@@ -26,9 +26,11 @@ export function knownNumber(number: number): KnownBytes {
 
 /** With unknown bytes behind the end. */
 export function slice({ value, mask }: KnownBytes, from: number, length: number): KnownBytes {
+  const end = from + length;
+  if (end <= value.length) return { value: value.slice(from, end), mask: mask.slice(from, end) };
   const part = unknown(length);
-  part.value.set(value.subarray(from, from + length));
-  part.mask.set(mask.subarray(from, from + length));
+  part.value.set(value.subarray(from));
+  part.mask.set(mask.subarray(from));
   return part;
 }
 
@@ -43,8 +45,12 @@ export function isKnown({ mask }: KnownBytes): boolean {
   return mask.every((byte) => byte === 0xff);
 }
 
-export function textOf({ value, mask }: KnownBytes): string {
-  return `${value.toHex()}/${mask.toHex()}`;
+const texts = new WeakMap<KnownBytes, string>();
+
+export function textOf(bytes: KnownBytes): string {
+  let text = texts.get(bytes);
+  if (text === undefined) texts.set(bytes, text = `${bytes.value.toHex()}/${bytes.mask.toHex()}`);
+  return text;
 }
 
 /** Bits outside of `mask` become known zeros, and those of `xor` change. */
@@ -62,11 +68,13 @@ export function xored(left: KnownBytes, right: KnownBytes): KnownBytes {
   return { value: left.value.map((byte, at) => (byte ^ right.value[at]!) & mask[at]!), mask };
 }
 
-export function isEqual({ value, mask }: KnownBytes, other: Uint8Array): Certainty {
+/** Whether the bytes at `from` are the others. */
+export function isEqual({ value, mask }: KnownBytes, other: Uint8Array, from = 0): Certainty {
   let answer: Certainty = "yes";
   for (let at = 0; at < other.length; at++) {
-    if (((value[at]! ^ other[at]!) & mask[at]!) !== 0) return "no";
-    if (mask[at] !== 0xff) answer = "maybe";
+    const knownBits = mask[from + at] ?? 0;
+    if (((value[from + at]! ^ other[at]!) & knownBits) !== 0) return "no";
+    if (knownBits !== 0xff) answer = "maybe";
   }
   return answer;
 }

@@ -77,7 +77,7 @@ export type Operation =
   | { does: "reject" }
   | { does: "notrack" }
   /** xtables' own, as iptables-nft and the older tables have them. */
-  | { does: "match" | "target"; name: string; revision: number; info: Uint8Array }
+  | { does: "match" | "target"; name: string; revision: number; info: DataView }
   /** It changes nothing that another rule could ask for: a counter, a log. */
   | { does: "nothing"; name: string }
   /** It may end the rule, and what it loads cannot be known. */

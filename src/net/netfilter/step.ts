@@ -10,7 +10,6 @@ import {
   not,
   slice,
   unknown,
-  withBytes,
   withMask,
 } from "./known-bytes.ts";
 import { fibOf, hasBytes, masqueraded, metaOf, payloadOf, redirected, withPayload } from "./loads.ts";
@@ -25,6 +24,7 @@ export type RuleVerdict = Verdict | { kind: "reject" | "unknown" };
 /** A packet within a rule. */
 export interface Branch {
   packet: PacketFacts;
+  /** A branch's own: operations write to them. */
   registers: KnownBytes;
   /** The last one that was found in a set, when it can be no other. */
   found?: SetElement;
@@ -80,8 +80,7 @@ const steps: Steps = {
       ? changed(branch, { ...branch.packet, connectionMark: slice(branch.registers, from, 4) })
       : { goesOn: [branch] },
   fib: (branch, operation) => loaded(branch, operation.into, fibOf(branch.packet, operation)),
-  compare: (branch, { register, how, value }) =>
-    asked(branch, compared(slice(branch.registers, register, value.length), how, value)),
+  compare: (branch, { register, how, value }) => asked(branch, compared(branch.registers, register, how, value)),
   range: (branch, { register, first, last, isInside }) => {
     const bytes = slice(branch.registers, register, first.length);
     const isWithin = both(isAtLeast(bytes, first), isAtMost(bytes, last));
@@ -123,11 +122,18 @@ function loaded(branch: Branch, into: Register, value: KnownBytes): Step {
 }
 
 /** In full words of the registers: the kernel clears what is behind the value in its last one. */
-function load(branch: Branch, into: Register, value: KnownBytes): Branch {
-  const room = branch.registers.value.length - into,
-    fitting = value.value.length > room ? slice(value, 0, room) : value;
-  const padded = known(new Uint8Array((fitting.value.length + 3) & ~3));
-  return { ...branch, registers: withBytes(branch.registers, into, withBytes(padded, 0, fitting)) };
+function load(branch: Branch, into: Register, { value, mask }: KnownBytes): Branch {
+  const { registers } = branch, end = Math.min((into + value.length + 3) & ~3, registers.value.length);
+  for (let at = into, from = 0; at < end; at++, from++) {
+    registers.value[at] = value[from] ?? 0;
+    registers.mask[at] = from < mask.length ? mask[from]! : 0xff;
+  }
+  return branch;
+}
+
+function copied(branch: Branch): Branch {
+  const { value, mask } = branch.registers;
+  return { ...branch, registers: { value: value.slice(), mask: mask.slice() } };
 }
 
 /** What a translation takes of a register; of a range, any may be taken. */
@@ -214,12 +220,11 @@ function connectionStep(branch: Branch, { key, into }: OperationThat<"ct">): Ste
   return { ...loaded(branch, into, value ?? unknown(16)), mayEnd: isCertain ? undefined : "perhaps" };
 }
 
-function compared(register: KnownBytes, how: Comparison, value: Uint8Array): Certainty {
+function compared(registers: KnownBytes, from: Register, how: Comparison, value: Uint8Array): Certainty {
+  if (how === "==") return isEqual(registers, value, from);
+  if (how === "!=") return not(isEqual(registers, value, from));
+  const register = slice(registers, from, value.length);
   switch (how) {
-    case "==":
-      return isEqual(register, value);
-    case "!=":
-      return not(isEqual(register, value));
     case "<":
       return not(isAtLeast(register, value));
     case "<=":
@@ -257,7 +262,7 @@ function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed
     const goesOn = ending.length < elements.length ? [branch] : [];
     return { mayEnd, ends: ending.map((element) => endBy(element, branch.packet)), goesOn };
   }
-  return { mayEnd, goesOn: elements.map((element) => load(branch, into, dataOf(element))) };
+  return { mayEnd, goesOn: elements.map((element) => load(copied(branch), into, dataOf(element))) };
 }
 
 function endBy(element: SetElement, packet: PacketFacts): RuleEnd {

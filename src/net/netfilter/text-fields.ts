@@ -14,7 +14,7 @@ export interface Field {
 
 type OperationOf<D extends Operation["does"]> = Extract<Operation, { does: D }>;
 /** A match or a target of xtables. */
-export type XtablesOperation = Extract<Operation, { info: Uint8Array }>;
+export type XtablesOperation = Extract<Operation, { info: DataView }>;
 type Shown = Field["shown"];
 
 function numberOf(value: Uint8Array): number {
@@ -127,9 +127,8 @@ function portsOf(protocol: string | undefined): Place[] {
 
 /** "" for a comment, which stands at the end of a line. */
 export function matchText({ name, revision, info }: XtablesOperation, protocol = "th"): string {
-  const view = new DataView(info.buffer, info.byteOffset, info.byteLength), kind = `${name}.${revision}`;
   try {
-    const text = matches[kind]?.(view, protocol);
+    const text = matches[`${name}.${revision}`]?.(info, protocol);
     if (text !== undefined) return text;
   } catch {
     // Shorter than its struct.

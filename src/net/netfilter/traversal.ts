@@ -1,7 +1,7 @@
 /** A packet on its way through the chains of a hook: what can become of it, and by which rule. */
 import { textOf } from "./known-bytes.ts";
 import type { PacketFacts } from "./packet.ts";
-import { applyRule } from "./rule.ts";
+import { applyRule, endsAtOnce } from "./rule.ts";
 import type { RuleVerdict } from "./step.ts";
 import type { Rule, RuleChain, Ruleset, SetElement } from "./ruleset.ts";
 import {
@@ -126,7 +126,7 @@ class Walk {
   ): WayOut[] {
     const done: WayOut[] = [], found = new Map<T, Map<string, WayOut[]>>();
     const ask = (one: T, ending: WayOut) =>
-      found.getOrInsertComputed(one, () => new Map()).getOrInsertComputed(
+      lists.length === 1 ? call(one, ending) : found.getOrInsertComputed(one, () => new Map()).getOrInsertComputed(
         keyOf(ending.packet),
         () => call(one, ending),
       );
@@ -174,6 +174,10 @@ class Walk {
     const endings: WayOut[] = [], returned: PacketFacts[] = [];
     let passing = packets;
     for (const rule of chain.rules) {
+      if (passing.every((packet) => endsAtOnce(rule, packet))) {
+        this.budget.left -= passing.length;
+        continue;
+      }
       const next: PacketFacts[] = [];
       for (const packet of passing) {
         this.budget.left--;
@@ -261,12 +265,14 @@ function distinctPackets(packets: readonly PacketFacts[]): PacketFacts[] {
 }
 
 function distinct(endings: readonly WayOut[]): WayOut[] {
+  if (endings.length < 2) return [...endings];
   const key = ({ fate, packet, by }: WayOut) =>
     fate === "passes" ? keyOf(packet) : [fate, by && tableOf(by.chain), by?.chain.name, by?.rule?.handle].join("\0");
   const found = new Map<string, WayOut>();
   for (const ending of endings) {
-    const { by } = ending, isOtherElement = by?.element !== (found.get(key(ending)) ?? ending).by?.element;
-    found.set(key(ending), isOtherElement ? { ...ending, by: by && { ...by, element: undefined } } : ending);
+    const { by } = ending, ofIts = key(ending);
+    const isOtherElement = by?.element !== (found.get(ofIts) ?? ending).by?.element;
+    found.set(ofIts, isOtherElement ? { ...ending, by: by && { ...by, element: undefined } } : ending);
   }
   return [...found.values()];
 }

@@ -28,12 +28,11 @@ type Match = (info: DataView, packet: PacketFacts, revision: number) => Certaint
 export function xtablesMatch(
   name: string,
   revision: number,
-  info: Uint8Array,
+  info: DataView,
   packet: PacketFacts,
 ): Certainty | undefined {
-  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
   try {
-    return matches[name]?.(view, packet, revision);
+    return matches[name]?.(info, packet, revision);
   } catch {
     // Shorter than its struct: another revision's.
     return undefined;
@@ -53,17 +52,17 @@ const matches: Record<string, Match> = {
   multiport: (info, packet, revision) => {
     if (revision !== 1) return "maybe";
     const which = info.getUint8(0), count = info.getUint8(1), isInverted = info.getUint8(47) !== 0;
-    const source = slice(packet.transport, 0, 2), destination = slice(packet.transport, 2, 2);
+    const placesOfPorts = which === 0 ? [0] : which === 1 ? [2] : [0, 2];
     let answer: Certainty = "no";
     for (let at = 0; at < count; at++) {
-      const isRange = info.getUint8(32 + at) !== 0;
-      const [first, last] = [
-        info.getUint16(2 + 2 * at, true),
-        info.getUint16(2 + 2 * (at + (isRange ? 1 : 0)), true),
-      ];
-      const asked = which === 0 ? [source] : which === 1 ? [destination] : [source, destination];
-      for (const port of asked) answer = either(answer, inRange(port, portBytes(first), portBytes(last)));
-      if (isRange) at++;
+      const isRange = info.getUint8(32 + at) !== 0, first = portBytes(info.getUint16(2 + 2 * at, true));
+      const last = isRange ? portBytes(info.getUint16(2 + 2 * ++at, true)) : undefined;
+      for (const place of placesOfPorts) {
+        const isPort = last === undefined
+          ? isEqual(packet.transport, first, place)
+          : inRange(slice(packet.transport, place, 2), first, last);
+        answer = either(answer, isPort);
+      }
     }
     return turned(answer, isInverted);
   },
@@ -220,25 +219,24 @@ const WITHOUT_EFFECT = [
 export function xtablesTarget(
   name: string,
   revision: number,
-  info: Uint8Array,
+  info: DataView,
   packet: PacketFacts,
 ): Effect | undefined {
-  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
   if (WITHOUT_EFFECT.includes(name)) return { kind: "nothing" };
   if (name === "REJECT") return { kind: "reject" };
-  if (name === "NOTRACK" || (name === "CT" && (view.getUint16(0, true) & 1) !== 0)) return { kind: "untracked" };
+  if (name === "NOTRACK" || (name === "CT" && (info.getUint16(0, true) & 1) !== 0)) return { kind: "untracked" };
   if (name === "MASQUERADE") return { kind: "masquerade" };
   if (name === "MARK" && revision === 2) {
-    const [value, mask] = [view.getUint32(0, true), view.getUint32(4, true)];
+    const [value, mask] = [info.getUint32(0, true), info.getUint32(4, true)];
     return { kind: "mark", mark: withMask(packet.mark, little32(~mask >>> 0), little32(value)) };
   }
-  if (name === "CONNMARK") return connectionMark(view, revision, packet);
+  if (name === "CONNMARK") return connectionMark(info, revision, packet);
   if (name === "REDIRECT") {
-    return { kind: "redirect", port: (packet.family === 4 ? oldRange(view) : rangeOf(view, 6)).port };
+    return { kind: "redirect", port: (packet.family === 4 ? oldRange(info) : rangeOf(info, 6)).port };
   }
   if (name === "DNAT" || name === "SNAT") {
     const changes = name === "DNAT" ? "destination" : "source";
-    return { kind: "nat", changes, ...(revision === 0 ? oldRange(view) : rangeOf(view, packet.family)) };
+    return { kind: "nat", changes, ...(revision === 0 ? oldRange(info) : rangeOf(info, packet.family)) };
   }
   return undefined;
 }

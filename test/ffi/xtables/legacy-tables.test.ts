@@ -42,7 +42,7 @@ function textOf(operation: Operation): string {
     case "match":
     case "target":
       return `${operation.does} ${operation.name} ${operation.revision} ${
-        operation.info.toHex().replace(/(00)+$/, "")
+        bytesOf(operation.info).toHex().replace(/(00)+$/, "")
       }`;
     default:
       return operation.does;
@@ -170,3 +170,7 @@ test.each([
   }, machine);
   expect(marks.toSorted()).toEqual([1, 2]);
 });
+
+function bytesOf({ buffer, byteOffset, byteLength }: DataView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}

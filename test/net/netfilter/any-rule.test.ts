@@ -38,7 +38,7 @@ const operation = oneof(
     does: constantFrom("match", "target"),
     name: oneof(text, constantFrom("tcp", "udp", "multiport", "conntrack", "addrtype", "icmp", "toString")),
     revision: nat(3),
-    info: uint8Array({ maxLength: 200 }),
+    info: uint8Array({ maxLength: 200 }).map((bytes) => new DataView(bytes.slice().buffer)),
   }),
   record({ does: does("something"), name: text }),
 );

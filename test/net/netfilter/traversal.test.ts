@@ -161,7 +161,7 @@ describe("what is known", () => {
       "xtables' own, unknown",
       undefined,
       ruleset([[
-        { does: "match", name: "u32", revision: 0, info: new Uint8Array(8) },
+        { does: "match", name: "u32", revision: 0, info: new DataView(new ArrayBuffer(8)) },
         end("drop"),
       ]]),
     ],
@@ -169,7 +169,7 @@ describe("what is known", () => {
       "a struct that is too short",
       undefined,
       ruleset([[
-        { does: "match", name: "multiport", revision: 1, info: new Uint8Array(2) },
+        { does: "match", name: "multiport", revision: 1, info: new DataView(new ArrayBuffer(2)) },
         end("drop"),
       ]]),
     ],
@@ -277,7 +277,7 @@ test.each([[0, true], [4, false], [16, false]])(
   "a port that is chosen at random is not known: flags %d",
   (flags, isKnown) => {
     const info = Uint8Array.of(1, 0, 0, 0, 3 | flags, 0, 0, 0, 10, 0, 0, 1, 10, 0, 0, 1, 0, 80, 0, 80);
-    const rules = ruleset([[{ does: "target", name: "SNAT", revision: 0, info }]]);
+    const rules = ruleset([[{ does: "target", name: "SNAT", revision: 0, info: new DataView(info.buffer) }]]);
     const [ending] = traverse(rules, packet, { hook: "forward" }).endings;
     expect([...ending!.packet.transport.mask.subarray(0, 2)]).toEqual(isKnown ? [255, 255] : [0, 0]);
   },
@@ -293,7 +293,7 @@ test.each<[string, number, number[], Partial<PacketFacts>]>([
 ])("CONNMARK: %s", (_, mode, marks, other) => {
   const of = { ...packet, mark: knownNumber(0x0e), connectionMark: knownNumber(0x31), ...other };
   const info = Uint8Array.of(5, 0, 0, 0, 0x0f, 0, 0, 0, 0x3c, 0, 0, 0, 0, mode >> 8, mode & 255, 0);
-  const rules = ruleset([[{ does: "target", name: "CONNMARK", revision: 2, info }]]);
+  const rules = ruleset([[{ does: "target", name: "CONNMARK", revision: 2, info: new DataView(info.buffer) }]]);
   const { endings } = traverse(rules, of, { hook: "forward" });
   if (marks.length === 0) expect(endings.map(({ fate }) => fate)).toContain("is unknown");
   else expect(endings.map((end) => [end.packet.mark.value[0], end.packet.connectionMark.value[0]])).toEqual([marks]);

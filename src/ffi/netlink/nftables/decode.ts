@@ -119,14 +119,8 @@ const decoders: Record<string, Decoder | undefined> = {
   reject: () => ({ does: "reject" }),
   notrack: () => ({ does: "notrack" }),
   queue: () => ({ does: "verdict", verdict: { kind: "queue" } }),
-  match: (data) => {
-    const { name = "", revision = 0, info = new Uint8Array(0) } = matchAttrs.decode(data);
-    return { does: "match", name, revision, info };
-  },
-  target: (data) => {
-    const { name = "", revision = 0, info = new Uint8Array(0) } = targetAttrs.decode(data);
-    return { does: "target", name, revision, info };
-  },
+  match: (data) => ({ does: "match", ...extension(matchAttrs.decode(data)) }),
+  target: (data) => ({ does: "target", ...extension(targetAttrs.decode(data)) }),
   objref: (data) => {
     const { type, register: from, map } = objrefAttrs.decode(data);
     if (map !== undefined) return { does: "lookup", register: register(from!), set: map, isInverted: false };
@@ -149,6 +143,10 @@ const decoders: Record<string, Decoder | undefined> = {
   hash: guess("hash", secondRegister),
   socket: guess("socket", secondRegister),
 };
+
+function extension({ name = "", revision = 0, info = new Uint8Array(0) }: ReturnType<typeof matchAttrs.decode>) {
+  return { name, revision, info: new DataView(info.buffer, info.byteOffset, info.byteLength) };
+}
 
 function nothing(name: string): Decoder {
   return () => ({ does: "nothing", name });

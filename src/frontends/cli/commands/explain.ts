@@ -77,7 +77,7 @@ export const explainCommand: Command = {
         const live = prove({ ...way, ...real, world, explanation }, () => explainedAnew(attachments, question));
         return { question, explanation, live };
       });
-      const findings = isAll ? hostFindings(world.host, attachments) : [];
+      const findings = isAll ? hostFindings(world.host, world.index) : [];
       const ways = () => answers.map(explanationDocument);
       const document = () => isAll ? { host: findings, ways: ways() } : ways();
       const text = (isVerbose: boolean) => isAll ? overview(answers, findings) : explanationsText(answers, isVerbose);
