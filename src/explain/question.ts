@@ -28,7 +28,7 @@ type ProtocolName = keyof typeof PROTOCOLS;
 /** `tcp`, `udp/53`; undefined for other text. */
 export function protocolNamed(text: string): { protocol: ProtocolName; port?: number } | undefined {
   const [, name, port] = /^(tcp|udp|icmp)(?:\/([0-9]{1,5}))?$/.exec(text.toLowerCase()) ?? [];
-  if (name === undefined || Number(port ?? 1) > 65535 || Number(port ?? 1) === 0) return undefined;
+  if (name === undefined || !isPort(Number(port ?? 1))) return undefined;
   if (name === "icmp" && port !== undefined) return undefined;
   return { protocol: name as ProtocolName, port: port === undefined ? undefined : Number(port) };
 }
@@ -42,14 +42,21 @@ export function protocolText({ protocol, port }: Pick<Question, "protocol" | "po
   return port === undefined ? name : `${name}/${port}`;
 }
 
-/** `host:8080`, `[fd00::1]:53`, an address, or a word; undefined when it is a container's name. */
-export function partyNamed(text: string): { party: Party; port?: number } | undefined {
+/** `host:8080`, `[fd00::1]:53`, or a name alone. */
+export function nameAndPort(text: string): { name: string; port?: number } {
   const [, name = text, port] = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/.exec(text)?.filter((each) => each) ?? [];
-  const given = port === undefined ? {} : { port: Number(port) };
-  if (name === "outside") return { party: { is: "outside" }, ...given };
-  if (name === "host") return { party: { is: "host" }, ...given };
+  return port === undefined ? { name } : { name, port: Number(port) };
+}
+
+/** An address, or a word; undefined when it is a container's name. */
+export function partyNamed(name: string): Party | undefined {
+  if (name === "outside" || name === "host") return { is: name };
   const bytes = parseAddress(name);
-  return bytes && { party: { is: "address", bytes }, ...given };
+  return bytes && { is: "address", bytes };
+}
+
+export function isPort(port: number): boolean {
+  return port >= 1 && port <= 65535;
 }
 
 export interface Asked {
@@ -92,6 +99,11 @@ function originOf(world: World & NetnsOf, from: Party, family: 4 | 6): Origin | 
   return input === undefined
     ? { reason: `this host has no route to ${partyText(from)}, so nothing comes from there` }
     : { netns: world.host, input };
+}
+
+/** Whether this host has a way to where strangers are. */
+export function comesFromOutside(world: World & NetnsOf, family: 4 | 6): boolean {
+  return !("reason" in originOf(world, { is: "outside" }, family));
 }
 
 function destinationFor(world: World & NetnsOf, to: Party, origin: Origin, family: 4 | 6): Uint8Array | undefined {
