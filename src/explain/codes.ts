@@ -163,7 +163,7 @@ export const codes = {
     title: "a lease of host-local is of no attachment that is on record",
     help:
       "Its container was removed without DEL, or another program attached it. `patchbay ipam list` shows them, and " +
-      "`patchbay ipam release` gives one back. With many of them a pool is empty.",
+      "`patchbay ipam release` gives one back. Too many of them empty the pool.",
   },
   "lease-missing": {
     title: "an attachment has an address without the lease for it",
