@@ -76,6 +76,14 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     verdict: "leaves",
   },
   {
+    what: "firewalld's reverse-path check of IPv6",
+    how: nft(
+      "table inet firewalld { chain raw_PREROUTING { type filter hook prerouting priority -290; icmpv6 type { nd-router-advert, nd-neighbor-solicit } accept; meta nfproto ipv6 fib saddr . mark . iif oif missing drop; } }",
+    ),
+    ask: ["web", "fd99::2", "tcp/7000"],
+    verdict: "leaves",
+  },
+  {
     what: "a limit that is far away, for another protocol",
     how: nft(
       "table inet other { chain c { type filter hook forward priority 5; meta l4proto icmp limit rate over 9/second drop; } }",
