@@ -84,6 +84,14 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     verdict: "leaves",
   },
   {
+    what: "IPv6 between two links alone, where the kernel knows that",
+    // Where forwarding is switched off, so is this one.
+    how: "cd /proc/sys/net/ipv6/conf; ! test -e shop0/force_forwarding || { echo 0 >all/forwarding; " +
+      "echo 1 | tee shop0/force_forwarding eth1/force_forwarding; }",
+    ask: ["web", "fd99::2", "tcp/7000"],
+    verdict: "leaves",
+  },
+  {
     what: "a limit that is far away, for another protocol",
     how: nft(
       "table inet other { chain c { type filter hook forward priority 5; meta l4proto icmp limit rate over 9/second drop; } }",

@@ -539,6 +539,13 @@ export const setUps: SetUp[] = [
     mend: { script: "ip -6 route delete fd40::2/128 dev farm0" },
   },
   {
+    what: "a container's link without ARP",
+    break: "ip -n web link set eth0 arp off",
+    ask: OUT,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
     what: "a mark takes another table, which prohibits",
     break:
       "iptables -t mangle -A PREROUTING -i shop0 -j MARK --set-mark 5; ip rule add fwmark 5 priority 80 prohibit",
