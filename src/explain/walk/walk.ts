@@ -190,7 +190,7 @@ function isStop(end: End): end is Extract<End, { cause: unknown }> {
 function answerTo({ traveller, end }: Outcome): Move | undefined {
   if (isStop(end)) return undefined;
   const packet = answerPacket(traveller.packet);
-  const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined }, end.netns);
+  const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined, mtu: undefined }, end.netns);
   if (end.verdict === "arrives") return { to: "send", traveller: at };
   return { to: "receive", traveller: at, link: end.link! };
 }
