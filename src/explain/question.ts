@@ -9,8 +9,9 @@ import { strangerOf } from "./walk/traveller.ts";
 
 export type Party =
   | { is: "container"; attachment: KnownAttachment; label: string }
-  | { is: "address"; bytes: Uint8Array }
-  | { is: "outside" }
+  /** `by`: the link of the host by which its packets come, where that is not the one of the route to it. */
+  | { is: "address"; bytes: Uint8Array; by?: string }
+  | { is: "outside"; by?: string }
   | { is: "host" };
 
 export interface Question {
@@ -48,11 +49,13 @@ export function nameAndPort(text: string): { name: string; port?: number } {
   return port === undefined ? { name } : { name, port: Number(port) };
 }
 
-/** An address, or a word; undefined when it is a container's name. */
-export function partyNamed(name: string): Party | undefined {
-  if (name === "outside" || name === "host") return { is: name };
+/** An address, or a word; undefined when it is a container's name. `outside@eth1` comes by that link. */
+export function partyNamed(text: string): Party | undefined {
+  const [, name = text, by] = /^(.+)@([^@]+)$/.exec(text) ?? [];
+  if (text === "host") return { is: "host" };
+  if (name === "outside") return { is: "outside", by };
   const bytes = parseAddress(name);
-  return bytes && { is: "address", bytes };
+  return bytes && { is: "address", bytes, by };
 }
 
 export function isPort(port: number): boolean {
@@ -89,6 +92,10 @@ function originOf(world: World & NetnsOf, from: Party, family: 4 | 6): Origin | 
     return netns === undefined
       ? { reason: `the network namespace of ${from.label} is gone, or not seen here` }
       : { netns };
+  }
+  if (from.by !== undefined) {
+    const input = world.host.links().find(({ name }) => name === from.by);
+    return input === undefined ? { reason: `this host has no link ${from.by}` } : { netns: world.host, input };
   }
   const sender = from.is === "address" ? from.bytes : strangerOf(family);
   const holder = world.holderOf(sender);
@@ -135,7 +142,10 @@ function addressOf(netns: NetnsFacts, ifName: string, family: 4 | 6): Uint8Array
 }
 
 export function partyText(party: Party): string {
-  return party.is === "container" ? party.label : party.is === "address" ? formatAddress(party.bytes) : party.is;
+  if (party.is === "container") return party.label;
+  if (party.is === "host") return party.is;
+  const who = party.is === "address" ? formatAddress(party.bytes) : party.is;
+  return party.by === undefined ? who : `${who}@${party.by}`;
 }
 
 /** An end that is an address says it; otherwise IPv4, unless a container has none. */

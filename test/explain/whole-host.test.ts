@@ -67,3 +67,17 @@ test("an operand that names nobody says what may have been meant", async () => {
   expect(await said("jug", "web:65536")).toMatchObject({ code: 3, stderr: expect.stringContaining('"web:65536"') });
   expect(await town.explain(["jug", "web:80"])).toMatchObject({ code: 0, said: { protocol: "tcp/80" } });
 });
+
+test("a sender outside comes by the link that is named", async () => {
+  expect(await town.explain(["outside@eth1", "host:8080"])).toMatchObject({
+    code: 0,
+    said: { from: "outside@eth1" },
+  });
+  const { said } = await town.explain(["198.18.0.2@shop0", "host:8080"]);
+  expect(said).toMatchObject({ verdict: "unknown", cause: { code: "answer-elsewhere" } });
+  expect(await town.explain(["outside@nolink", "host:8080"])).toMatchObject({
+    code: 3,
+    said: { text: "this host has no link nolink" },
+  });
+  expect((await town.patchbay(["explain", "web", "outside@eth1"])).code).toBe(3);
+});

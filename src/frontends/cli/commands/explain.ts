@@ -55,7 +55,8 @@ export const explainCommand: Command = {
     ...runtimeOptions,
   },
   notes: `${containerNote(DIGITS_TO_SHOW, "FROM and TO are a container's")}` +
-    'Or they are an address, "outside", or "host", each also with a port: "host:8080". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
+    'Or they are an address, "outside", or "host", each also with a port: "host:8080". FROM may say by which link of the\n' +
+    'host it comes: "outside@eth1". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
     "Without TO: the container's way out, its name servers, and each of its published ports from outside.\n",
   exitStatus:
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
@@ -183,6 +184,9 @@ function questionsOf(given: GivenArguments, attachments: readonly KnownAttachmen
   const family = given.has("ipv6") ? 6 : familyFor(from!.party, to?.party ?? from!.party);
   const port = to?.port ?? last?.port, name = last?.protocol ?? (port === undefined && to ? "icmp" : "tcp");
   const { party } = from!;
+  if (to !== undefined && "by" in to.party && to.party.by !== undefined) {
+    throw new UsageError(`${JSON.stringify(operands[1])}: only FROM comes by a link; the kernel chooses the way out`);
+  }
   if (to === undefined && last === undefined) {
     if (party.is === "container") return usual(party.attachment);
     throw new UsageError("name who is to get the packet, too: explain outside host:8080");
