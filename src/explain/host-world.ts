@@ -76,10 +76,6 @@ export class HostWorld implements World {
     return [this.host, ...this.containers];
   }
 
-  get reads(): number {
-    return this.namespaces.reduce((sum, { reads }) => sum + reads, 0);
-  }
-
   close(): void {
     this.host.close();
     for (const each of this.opened.values()) {

@@ -27,8 +27,6 @@ export type Inside = <T>(work: () => T) => T;
 export class Reading implements NetnsFacts {
   private readonly answers = new Map<string, unknown>();
   private readonly sockets = new Map<number, NetlinkSocket>();
-  /** How many questions were sent; a set of rules is one more each. */
-  reads = 0;
 
   constructor(
     readonly label: string,
@@ -84,10 +82,7 @@ export class Reading implements NetnsFacts {
   }
 
   rules() {
-    const ask: AskNetfilter = (question) => {
-      this.reads++;
-      return question(this.socket(NETLINK_NETFILTER));
-    };
+    const ask: AskNetfilter = (question) => question(this.socket(NETLINK_NETFILTER));
     return this.once("rules", () => this.inside(() => readAllRules(ask)));
   }
 
@@ -104,7 +99,6 @@ export class Reading implements NetnsFacts {
 
   /** For what only a report lists. */
   ask<T>(protocol: number, question: (socket: NetlinkSocket) => T): T {
-    this.reads++;
     return question(this.socket(protocol));
   }
 
@@ -122,9 +116,6 @@ export class Reading implements NetnsFacts {
   }
 
   private once<Answer>(key: string, work: () => Answer): Answer {
-    return this.answers.getOrInsertComputed(key, () => {
-      this.reads++;
-      return work();
-    }) as Answer;
+    return this.answers.getOrInsertComputed(key, work) as Answer;
   }
 }
