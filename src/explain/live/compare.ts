@@ -81,11 +81,11 @@ function isLastIn(end: End, last: Sight | undefined, hook: Sight["hook"]): boole
 
 /** The refusal came in by the link by which the packet left, or, where it was not seen, the packet left. */
 function isToldOutside(end: End, sights: readonly Sight[]): boolean {
-  if ("cause" in end) return false;
+  if (end.verdict !== "leaves") return false;
   const answers = sights.filter(({ direction }) => direction === "answer");
   if (answers.length === 0) return isLastIn(end, sights.at(-1), "postrouting");
   return answers.some(({ netns, hook, input }) =>
-    netns === end.netns && hook === "prerouting" && input === end.link?.name
+    netns === end.netns && hook === "prerouting" && input === end.link.name
   );
 }
 

@@ -7,9 +7,18 @@ import { textOf } from "../../net/netfilter/known-bytes.ts";
 import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
 import type { World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
-import { destinationOf, endsOf, isSameEnds, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
+import {
+  arrives,
+  destinationOf,
+  endsOf,
+  isSameEnds,
+  type Move,
+  portIn,
+  stopped,
+  type Traveller,
+} from "./traveller.ts";
 
-export function arrive(world: World, traveller: Traveller, input?: Link): Move[] {
+export function arrive(world: World, traveller: Traveller, input: Link): Move[] {
   return traveller.direction === "answer" ? home(traveller) : atPort(world, traveller, input);
 }
 
@@ -26,17 +35,13 @@ function home(traveller: Traveller): Move[] {
     }, which it has not asked`;
     return stopped(traveller, { code: "answer-untranslated", what: "answer", text });
   }
-  const text = `the answer arrives in ${netns.label}`;
-  return [{ to: "end", traveller: noted(traveller, "answer", text), end: { verdict: "arrives", netns, text } }];
+  return arrives(traveller, "answer", `the answer arrives in ${netns.label}`);
 }
 
-function atPort(world: World, traveller: Traveller, input: Link | undefined): Move[] {
+function atPort(world: World, traveller: Traveller, input: Link): Move[] {
   const { netns, packet: { family, protocol } } = traveller, destination = destinationOf(traveller);
   const port = portIn(endsOf(traveller.packet).destinationPort),
     where = `${netns.label}, ${formatAddress(destination)}`;
-  const arrived = (text: string): Move[] => {
-    return [{ to: "end", traveller: noted(traveller, "arrives", text), end: { verdict: "arrives", netns, text } }];
-  };
   if (protocol in ECHOES) {
     const key = family === 4 ? "net/ipv4/icmp_echo_ignore_all" : "net/ipv6/icmp/echo_ignore_all";
     if (netns.sysctl(key) === "1") {
@@ -44,12 +49,14 @@ function atPort(world: World, traveller: Traveller, input: Link | undefined): Mo
       return stopped(traveller, { code: "echo-ignored", what: "echo", text });
     }
   }
-  if ((protocol !== TCP && protocol !== UDP) || port === undefined) return arrived(`in ${where}`);
+  if ((protocol !== TCP && protocol !== UDP) || port === undefined) {
+    return arrives(traveller, "arrives", `in ${where}`);
+  }
   const name = `${protocol === TCP ? "tcp" : "udp"}/${port}`;
   const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
-    .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input?.index));
+    .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input.index));
   if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
-    return arrived(`in ${where}, where a program listens at ${name}`);
+    return arrives(traveller, "arrives", `in ${where}, where a program listens at ${name}`);
   }
   const isAsAsked = traveller.tracked.every((each) =>
     each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)

@@ -14,6 +14,7 @@ import {
   endsOf,
   entering,
   isSameEnds,
+  leaves,
   type Move,
   noted,
   stopped,
@@ -158,15 +159,9 @@ function toStranger(
   const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
   const port = linkAt(netns, known || -1);
   if (port !== undefined && port.kind !== "veth") {
-    const astray = answerAstray(traveller, from === undefined ? bridge : port);
+    const back = from === undefined ? bridge : port, astray = answerAstray(traveller, back);
     if (astray !== undefined) return astray;
-    const text = `by ${port.name}, a port of ${bridge.name}`;
-    const link = from === undefined ? bridge : port;
-    return [{
-      to: "end",
-      traveller: noted(traveller, port.name, `leaves this host ${text}`),
-      end: { verdict: "leaves", netns, text, link },
-    }];
+    return leaves(traveller, port, `by ${port.name}, a port of ${bridge.name}`, back);
   }
   const sender = traveller.tracked[0]?.netns;
   const isGateway = from !== undefined && !isSameBytes(nextHop, destinationOf(traveller));

@@ -23,6 +23,7 @@ import {
   DROPPED_SILENTLY,
   endsOf,
   entering,
+  leaves,
   type Move,
   noted,
   sourceOf,
@@ -105,9 +106,7 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   const holder = world.holderOf(nextHop);
   const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
   if (beside) return toHolder(world, traveller, link, holder, nextHop);
-  const text = `by ${parent.link.name}, with the MAC address of ${link.name}`;
-  const left = noted(traveller, parent.link.name, `leaves ${text}`);
-  return [{ to: "end", traveller: left, end: { verdict: "leaves", netns: traveller.netns, text, link } }];
+  return leaves(traveller, parent.link, `by ${parent.link.name}, with the MAC address of ${link.name}`, link);
 }
 
 /** The MAC address that a container has for its next hop, where that is the host. */
@@ -153,9 +152,7 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
-  const text = `by ${link.name}, to ${formatAddress(nextHop)}${asPrivate(traveller)}`;
-  const left = noted(traveller, link.name, `leaves ${netns.label} ${text}`);
-  return [{ to: "end", traveller: left, end: { verdict: "leaves", netns, text, link } }];
+  return leaves(traveller, link, `by ${link.name}, to ${formatAddress(nextHop)}${asPrivate(traveller)}`);
 }
 
 /** RFC 1918, RFC 6598, RFC 4193: whoever answers has to know a way back. */

@@ -32,7 +32,9 @@ export interface Cause {
 export type Remedy = { run: string; because?: string } | { advice: string };
 
 export type End =
-  | { verdict: "arrives" | "leaves"; netns: NetnsFacts; text: string; link?: Link }
+  | { verdict: "arrives"; netns: NetnsFacts; text: string }
+  /** The answer comes back by the link. */
+  | { verdict: "leaves"; netns: NetnsFacts; text: string; link: Link }
   | { verdict: "stops" | "unknown"; cause: Cause };
 
 export interface Ends {
@@ -77,8 +79,8 @@ export interface Traveller {
 }
 
 export type Move =
-  | { to: "send" | "receive" | "ip" | "arrive"; traveller: Traveller; link?: Link }
-  | { to: "transmit" | "loop"; traveller: Traveller; link: Link }
+  | { to: "send"; traveller: Traveller }
+  | { to: "receive" | "ip" | "arrive" | "transmit" | "loop"; traveller: Traveller; link: Link }
   | { to: "end"; traveller: Traveller; end: End };
 
 export function noted(
@@ -109,6 +111,17 @@ export function stopped(
   const { what, text, place } = cause;
   const last = noted(traveller, what, text, { state: verdict === "stops" ? "stop" : "unknown", place });
   return [{ to: "end", traveller: last, end: { verdict, cause: { ...cause, netns: traveller.netns } } }];
+}
+
+export function arrives(traveller: Traveller, what: string, text: string): Move[] {
+  const { netns } = traveller;
+  return [{ to: "end", traveller: noted(traveller, what, text), end: { verdict: "arrives", netns, text } }];
+}
+
+/** `by`: the last link that is seen. */
+export function leaves(traveller: Traveller, by: Link, text: string, link = by): Move[] {
+  const { netns } = traveller, last = noted(traveller, by.name, `leaves ${netns.label} ${text}`);
+  return [{ to: "end", traveller: last, end: { verdict: "leaves", netns, text, link } }];
 }
 
 export function endsOf(packet: PacketFacts): Ends {

@@ -129,18 +129,18 @@ function orSilent({ traveller: { silent }, end }: Extract<Move, { to: "end" }>):
   return silent === undefined || isStop(end) ? end : { verdict: "unknown", cause: silent };
 }
 
-function next(world: World, { to, traveller, link }: Exclude<Move, { to: "end" }>): Move[] {
+function next(world: World, move: Exclude<Move, { to: "end" }>): Move[] {
+  if (move.to === "send") return send(move.traveller);
+  const { to, traveller, link } = move;
   switch (to) {
-    case "send":
-      return send(traveller);
     case "transmit":
-      return transmit(world, traveller, link!);
+      return transmit(world, traveller, link);
     case "loop":
-      return byLoopback(traveller, link!);
+      return byLoopback(traveller, link);
     case "receive":
-      return receive(world, traveller, link!);
+      return receive(world, traveller, link);
     case "ip":
-      return takeIn(traveller, link!);
+      return takeIn(traveller, link);
     case "arrive":
       return arrive(world, traveller, link);
   }
@@ -199,7 +199,7 @@ function answerTo({ traveller, end }: Outcome): Move | undefined {
   const packet = answerPacket(traveller.packet);
   const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined, mtu: undefined }, end.netns);
   if (end.verdict === "arrives") return { to: "send", traveller: at };
-  return { to: "receive", traveller: at, link: end.link! };
+  return { to: "receive", traveller: at, link: end.link };
 }
 
 function answerPacket(packet: PacketFacts): PacketFacts {
