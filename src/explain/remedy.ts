@@ -5,7 +5,7 @@ import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
 import { TCP, UDP } from "../net/ip-protocol.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
-import { shellWord } from "../process/shell-word.ts";
+import { shell, shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
 import { portIn, type Remedy, STRANGERS } from "./walk/traveller.ts";
 
@@ -20,10 +20,9 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   if (only === undefined) {
     return [{ advice: `change ${chain.family} ${chain.table} ${chain.name}, or ask whoever wrote it` }];
   }
-  const inside = at.netns.container === undefined ? "" : `nsenter --net=${shellWord(at.netns.container.netnsPath)} `;
   const ends = endsAsText(packet);
   const isIptables = (chain.family === "ip" || chain.family === "ip6") && HOOKS_OF_IPTABLES.has(only.name);
-  if (chain.family === "bridge") return [{ run: nftByPorts(only, packet).map((line) => inside + line).join("; ") }];
+  if (chain.family === "bridge") return [linesIn(at.netns, nftByPorts(only, packet))];
   const service = serviceOf(packet, at.direction), { family } = packet;
   const line = (isIptables ? iptables : nft)(only, family, service);
   const lines = bothWays(line, ends, hook, at.direction);
@@ -33,7 +32,23 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
         'or give the network { "type": "firewall", "backend": "iptables" }, where it has none: for each container',
     }]
     : [];
-  return [{ run: lines.map((line) => `${inside}${line}`).join("; ") }, ...more];
+  return [linesIn(at.netns, lines), ...more];
+}
+
+/** Lines to run in the namespace. */
+export function linesIn({ container }: NetnsFacts, lines: readonly string[], because?: string): Remedy {
+  const inside = container === undefined ? "" : shell`nsenter --net=${container.netnsPath} `;
+  return { run: lines.map((line) => inside + line).join("; "), because };
+}
+
+export function setSysctl(netns: NetnsFacts, name: string, value: number, because?: string): Remedy {
+  return linesIn(netns, [shell`sysctl -w ${name}=${String(value)}`], because);
+}
+
+export function repairOf({ container }: NetnsFacts): Remedy[] {
+  return container === undefined
+    ? []
+    : [{ run: shell`patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
 }
 
 const HOOKS_OF_IPTABLES = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);

@@ -11,7 +11,8 @@ import type { HookName, Rule, RuleChain } from "../../src/net/netfilter/ruleset.
 import { newBudget } from "../../src/net/netfilter/traversal.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 
-const ENETUNREACH = 101, RTN_LOCAL = 2;
+const ENETUNREACH = 101, EHOSTUNREACH = 113, RTN_LOCAL = 2;
+const dst = { bytes: new Uint8Array(4), bits: 0 };
 const address = (text: string) => parseAddress(text)!;
 
 function link(index: number, name: string, more: Partial<Link> = {}): Link {
@@ -36,7 +37,6 @@ function hostWith(facts: Partial<NetnsFacts> = {}): NetnsFacts {
   const links = [link(1, "lo"), link(2, "up0"), link(3, "up1")];
   const hops = [{ oif: 2, gateway: address("198.18.0.2") }, { oif: 3, gateway: address("198.18.1.2") }];
   const routes = (destination: Uint8Array): RouteAnswer => {
-    const dst = { bytes: new Uint8Array(4), bits: 0 };
     if (destination.join(".") === "198.18.0.1") {
       return { dst: { bytes: destination, bits: 32 }, oif: 1, type: RTN_LOCAL };
     }
@@ -105,6 +105,24 @@ test("without a route the host's own packet stops", () => {
     verdict: "stops",
     end: { cause: { code: "no-route" } },
   });
+});
+
+test("what mends a container's forwarding is run in the container", () => {
+  const container = { netnsPath: "/run/netns/web", network: "shop", containerId: "web", ifName: "eth0" };
+  const inside = hostWith({
+    container: { ...container, operand: "web", kinds: [] },
+    route: ({ inputLink }) => inputLink === undefined ? { dst, oif: 3, type: 1 } : { errno: EHOSTUNREACH },
+  });
+  const [, input] = inside.links();
+  expect(explain(worldOf(hostWith()), { netns: inside, input }, { ...flow, source: address("203.0.113.9") }))
+    .toMatchObject({
+      end: {
+        cause: {
+          code: "forwarding-off",
+          mend: [{ run: "nsenter --net=/run/netns/web sysctl -w net.ipv4.ip_forward=1" }],
+        },
+      },
+    });
 });
 
 test("rules that cannot be read leave it open", () => {

@@ -6,7 +6,7 @@ import { contains, formatAddress, isSameBytes, type Prefix } from "../../net/add
 import { textOf } from "../../net/netfilter/known-bytes.ts";
 import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
 import type { World } from "../facts.ts";
-import { repairOf } from "./routing.ts";
+import { repairOf } from "../remedy.ts";
 import {
   arrives,
   destinationOf,

@@ -6,7 +6,7 @@ import { isAddressOf, linkAt, type LinkIn, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
 import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
-import { repairOf } from "./routing.ts";
+import { repairOf } from "../remedy.ts";
 import {
   carriedBy,
   destinationOf,

@@ -3,7 +3,7 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { IFF_NOARP } from "../../ffi/netlink/uapi/if-link.ts";
 import { formatAddress } from "../../net/address.ts";
 import { linkAt, type LinkIn, type World } from "../facts.ts";
-import { repairOf } from "./routing.ts";
+import { linesIn, repairOf } from "../remedy.ts";
 import {
   type Cause,
   destinationOf,
@@ -23,8 +23,7 @@ export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
   const what = link.name, { container } = netns, isMade = container?.ifName === link.name;
   const mend = isMade ? repairOf(netns) : [];
   if (!link.up) {
-    const inside = container === undefined ? "" : shell`nsenter --net=${container.netnsPath} `;
-    const plain = [{ run: inside + shell`ip link set ${link.name} up` }];
+    const plain = [linesIn(netns, [shell`ip link set ${link.name} up`])];
     const text = `${link.name}${where} is down`;
     return stopped(traveller, { code: "link-down", what, text, mend: isMade ? mend : plain });
   }
@@ -85,17 +84,16 @@ export function otherMac(
     const mend = [{ advice: `take the address from ${other}, then: ip neighbour del ${address} dev ${link.name}` }];
     return stopped(traveller, { code: "address-twice", what: link.name, text, mend });
   }
-  const inside = netns.container === undefined ? "" : shell`nsenter --net=${netns.container.netnsPath} `;
   if ((link.flags & IFF_NOARP) !== 0) {
     const text = `${link.name} of ${netns.label} asks nobody for MAC addresses: its ARP is off`;
-    const mend = [{ run: inside + shell`ip link set ${link.name} arp on` }];
+    const mend = [linesIn(netns, [shell`ip link set ${link.name} arp on`])];
     return stopped(traveller, { code: "wrong-neighbour", what: link.name, text, mend });
   }
   return stopped(traveller, {
     code: "wrong-neighbour",
     what: link.name,
     text: `${netns.label} sends what is for ${address} to ${entry.mac}, which is not ${whose}'s`,
-    mend: [{ run: inside + shell`ip neighbour del ${address} dev ${link.name}`, because: "makes it ask again" }],
+    mend: [linesIn(netns, [shell`ip neighbour del ${address} dev ${link.name}`], "makes it ask again")],
   });
 }
 

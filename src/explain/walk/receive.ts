@@ -4,7 +4,7 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { fromPort } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import { byProgram, notUp } from "./neighbours.ts";
-import { repairOf } from "./routing.ts";
+import { repairOf } from "../remedy.ts";
 import { destinationOf, type Move, stopped, type Traveller } from "./traveller.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
 

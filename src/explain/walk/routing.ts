@@ -16,16 +16,8 @@ import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { TCP, UDP } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
 import { isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
-import {
-  destinationOf,
-  endsOf,
-  type Move,
-  portIn,
-  type Remedy,
-  sourceOf,
-  stopped,
-  type Traveller,
-} from "./traveller.ts";
+import { repairOf, setSysctl } from "../remedy.ts";
+import { destinationOf, endsOf, type Move, portIn, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
 /** A way on: the link, and who is next. */
 export interface NextWay {
@@ -115,7 +107,8 @@ export const LOOPBACK_NET = 127;
 export function localnetOff(traveller: Traveller, link: Link | undefined): Move[] {
   const where = link?.name ?? "its link", source = formatAddress(sourceOf(traveller));
   const text = `${source} may not leave by ${where}: route_localnet is 0`;
-  const mend = link && [{ run: shell`sysctl -w ${sysctlName(`net/ipv4/conf/${link.name}/route_localnet`)}=1` }];
+  const mend = link &&
+    [setSysctl(traveller.netns, sysctlName(`net/ipv4/conf/${link.name}/route_localnet`), 1)];
   return stopped(traveller, { code: "localnet-off", what: where, text, mend });
 }
 
@@ -147,12 +140,6 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
   return stopped(traveller, { code: "no-route", what, text, mend: [...mend, { advice }] });
 }
 
-export function repairOf({ container }: NetnsFacts): Remedy[] {
-  return container === undefined
-    ? []
-    : [{ run: shell`patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
-}
-
 /** Also of IPv6, for which routes do not tell. Undefined when the host forwards. */
 export function forwardingOff(traveller: Traveller, input: Link): Move[] | undefined {
   const { netns, packet: { family } } = traveller, what = "forwarding";
@@ -163,11 +150,11 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   if (isOff(keyOf("all"))) {
     const name = family === 4 ? "net.ipv4.ip_forward" : sysctlName(keyOf("all"));
     const text = `${name} is 0: ${netns.label} forwards nothing`;
-    return stopped(traveller, { code: "forwarding-off", what, text, mend: [{ run: shell`sysctl -w ${name}=1` }] });
+    return stopped(traveller, { code: "forwarding-off", what, text, mend: [setSysctl(netns, name, 1)] });
   }
   if (family === 6 || !isOff(keyOf(input.name))) return undefined;
   const name = sysctlName(keyOf(input.name)), text = `${name} is 0`;
-  return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ run: shell`sysctl -w ${name}=1` }] });
+  return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [setSysctl(netns, name, 1)] });
 }
 
 /** The larger of both counts. */
@@ -191,7 +178,7 @@ function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
     what: "rp_filter",
     text: `${name} is ${value}, and the way back to ${formatAddress(source)} is ${where}`,
     mend: [
-      { run: shell`sysctl -w ${name}=2`, because: "takes a way back by any link" },
+      setSysctl(netns, name, 2, "takes a way back by any link"),
       { advice: `or give ${formatAddress(source)} a route by ${input.name}` },
     ],
   });

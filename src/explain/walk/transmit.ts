@@ -16,7 +16,8 @@ import {
 } from "./neighbours.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
-import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
+import { localnetOff, LOOPBACK_NET } from "./routing.ts";
+import { repairOf } from "../remedy.ts";
 import {
   carriedBy,
   destinationOf,
