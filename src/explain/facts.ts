@@ -73,6 +73,13 @@ export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
   return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
 }
 
+/** On one link, or on all. */
+export function globalAddresses(netns: NetnsFacts, family: 4 | 6, link?: number): LinkAddress[] {
+  return netns.addresses().filter(({ linkIndex, bytes, scope }) =>
+    scope === 0 && (bytes.length === 4) === (family === 4) && (link === undefined || linkIndex === link)
+  );
+}
+
 /** Whatever its name: root of a container may call another link so. */
 export function isLoopback({ flags }: Link): boolean {
   return (flags & IFF_LOOPBACK) !== 0;

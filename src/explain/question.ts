@@ -3,7 +3,7 @@ import { gistOf, type KnownAttachment } from "../engine/operator/known-attachmen
 import { RTN_LOCAL } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, isV6, parseAddress } from "../net/address.ts";
 import { ICMP, ICMPV6, TCP, UDP } from "../net/ip-protocol.ts";
-import { isAddressOf, linkAt, type NetnsFacts, type World } from "./facts.ts";
+import { globalAddresses, isAddressOf, linkAt, type NetnsFacts, type World } from "./facts.ts";
 import type { AskedFlow, Origin } from "./walk/walk.ts";
 import { strangerOf } from "./walk/traveller.ts";
 
@@ -125,20 +125,15 @@ function destinationFor(world: World & NetnsOf, to: Party, origin: Origin, famil
 
 /** The host's address that the sender is nearest to: its gateway, where that is the host's. */
 function hostsAddress({ host }: World, { netns, input }: Origin, family: 4 | 6): Uint8Array | undefined {
-  const own = (link?: number) =>
-    host.addresses().find(({ linkIndex, bytes, scope }) =>
-      bytes.length === strangerOf(family).length && scope === 0 && (link === undefined || linkIndex === link)
-    )?.bytes;
+  const own = (link?: number) => globalAddresses(host, family, link)[0]?.bytes;
   if (netns === host) return own(input?.index) ?? own();
   const out = netns.route({ destination: strangerOf(family) }), gateway = "errno" in out ? undefined : out.gateway;
   return gateway && isAddressOf(host, gateway) ? gateway : own();
 }
 
 function addressOf(netns: NetnsFacts, ifName: string, family: 4 | 6): Uint8Array | undefined {
-  const link = netns.links().find(({ name }) => name === ifName)?.index, length = strangerOf(family).length;
-  return netns.addresses().find(({ linkIndex, bytes, scope }) =>
-    linkIndex === link && bytes.length === length && scope === 0
-  )?.bytes;
+  const link = netns.links().find(({ name }) => name === ifName);
+  return link && globalAddresses(netns, family, link.index)[0]?.bytes;
 }
 
 export function partyText(party: Party): string {

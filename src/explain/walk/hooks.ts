@@ -13,7 +13,7 @@ import {
 import { contains, formatAddress, parseAddress } from "../../net/address.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
-import type { NetnsFacts } from "../facts.ts";
+import { globalAddresses, type NetnsFacts } from "../facts.ts";
 import { optionBehind } from "../intended.ts";
 import { remediesFor } from "../remedy.ts";
 import { endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
@@ -98,9 +98,7 @@ export function addressOn(
   nextHop: Uint8Array | undefined,
   family: 4 | 6,
 ): Uint8Array | undefined {
-  const own = netns.addresses().filter(({ linkIndex, bytes, scope }) =>
-    linkIndex === index && scope === 0 && (bytes.length === 4) === (family === 4)
-  );
+  const own = globalAddresses(netns, family, index);
   return (own.find((prefix) => nextHop !== undefined && contains(prefix, nextHop)) ?? own[0])?.bytes;
 }
 

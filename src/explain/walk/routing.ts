@@ -15,7 +15,7 @@ import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { TCP, UDP } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
-import { isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
+import { globalAddresses, isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
 import { repairOf, setSysctl } from "../remedy.ts";
 import { destinationOf, endsOf, type Move, portIn, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
@@ -130,10 +130,9 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
   if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
-  const bytes = destinationOf(traveller).length;
-  const own = netns.addresses().filter((each) => each.linkIndex === link.index && each.bytes.length === bytes);
-  if (own.every(({ scope }) => scope !== 0)) {
-    const family = bytes === 4 ? "IPv4" : "IPv6", address = `${ifName} has no address of ${family}`;
+  const { family } = traveller.packet;
+  if (globalAddresses(netns, family, link.index).length === 0) {
+    const address = `${ifName} has no address of IPv${family}`;
     return stopped(traveller, { code: "no-address", what: ifName, text: address, mend });
   }
   const advice = 'or its network gives it none: "isDefaultGateway" of bridge, or "routes" in ipam';
