@@ -168,6 +168,26 @@ test("rules that jump without an end are not all looked at, on no way", () => {
   expect(looked).toBeLessThan(newBudget().left * looksAtOneRule * 1.5);
 });
 
+test("which of two tables is called first is not known, and no chance: what that decides is left open", () => {
+  const at = (table: string, operations: Rule["operations"]): RuleChain => ({
+    ...{ family: "inet", table, name: "out", rules: [{ handle: 1n, operations }] },
+    base: { hook: "output", priority: 0, type: "filter", policy: "accept" },
+  });
+  const value = Uint8Array.of(1, 0, 0, 0);
+  const chains = [
+    at("marks", [{ does: "put", into: 0, value }, { does: "set meta", key: "mark", from: 0 }]),
+    at("drops", [
+      { does: "meta", key: "mark", into: 0 },
+      { does: "compare", register: 0, how: "==", value },
+      { does: "verdict", verdict: { kind: "drop" } },
+    ]),
+  ];
+  expect(ask(hostWith({ rules: () => ({ chains, setOf: () => undefined }) }))).toMatchObject({
+    verdict: "unknown",
+    end: { cause: { code: "undecided", text: expect.stringContaining("which table is called first") } },
+  });
+});
+
 test("routes that lead round in circles end", () => {
   const links = [link(1, "lo"), link(2, "up0", { kind: "bridge" }), link(3, "port", { master: 2, kind: "veth" })];
   const host = hostWith({

@@ -51,7 +51,8 @@ export function throughHook(
   const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
   const ended = endings.filter(({ fate }) => fate !== "passes");
   if (passing.length === 0 && ended.every(isStop)) return stopBy(traveller, passage, ended[0]!);
-  const isMixed = passing.length + Math.min(1, ended.length) > 1, byChance = isMixed && doubts.every(isChance);
+  const isMixed = passing.length + Math.min(1, ended.length) > 1,
+    byChance = isMixed && doubts.length > 0 && doubts.every(isChance);
   const branch: Traveller = { ...traveller, ...isMixed && !byChance && { isOpen: true } };
   const { state, status, connectionMark } = own, connection = { state, status, connectionMark };
   const ways = passing.flatMap((way) =>
@@ -127,13 +128,13 @@ function stopBy(traveller: Traveller, passage: HookPassage, { fate, by, packet }
 }
 
 function doubtful(traveller: Traveller, what: string, { doubts, endings }: Traversal): Move[] {
-  const doubt = doubts.find((each) => !isChance(each)),
-    place: Place | undefined = doubt ??
-      endings.find(({ fate }) => fate !== "passes")?.by;
-  const where = place === undefined ? "a rule" : placeText(place);
-  const text = doubt === undefined
-    ? `${where} decides it elsewhere`
-    : `cannot tell what ${where} does: ${doubt.about}`;
+  const doubt = doubts.find((each) => !isChance(each)), ended = endings.find(({ fate }) => fate !== "passes");
+  const place: Place | undefined = doubt ?? ended?.by, where = place === undefined ? "a rule" : placeText(place);
+  const text = doubt !== undefined
+    ? `cannot tell what ${where} does: ${doubt.about}`
+    : ended !== undefined && isStop(ended)
+    ? `cannot tell whether ${where} stops it: a map decides, or which table is called first`
+    : `${where} decides it elsewhere`;
   return stopped(traveller, { code: "undecided", what, text, place }, "unknown");
 }
 
