@@ -56,7 +56,7 @@ export interface World {
   publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined;
   /** The container for which the host's link was made, as people name it; undefined for others. */
   endOf(link: Link): string | undefined;
-  /** The container that has the address on a link behind this one of the host. */
+  /** The container that has the address, and its link. */
   holderOf(address: Uint8Array): LinkIn | undefined;
 }
 

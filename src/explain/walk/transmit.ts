@@ -57,18 +57,18 @@ function onward(world: World, traveller: Traveller, link: Link): Move[] {
   const { netns, nextHop = destinationOf(traveller) } = traveller;
   if (netns !== world.host) return fromContainer(world, traveller, link, nextHop);
   if (link.kind === "bridge") return fromHost(world, traveller, link, nextHop);
-  if (link.kind === "macvlan") {
-    const holder = world.holderOf(nextHop), above = holder && world.acrossFrom(holder.netns, holder.link)?.link.index;
-    if (holder !== undefined && above === link.link) return toHolder(world, traveller, link, holder, nextHop);
+  if (link.kind === "macvlan" || link.kind === "veth") {
+    const holder = holderAcross(world, nextHop, link.kind === "veth" ? link.index : link.link);
+    if (holder !== undefined) return toHolder(world, traveller, link, holder, nextHop);
   }
-  if (link.kind === "veth") {
-    const holder = world.holderOf(nextHop);
-    if (holder !== undefined && world.acrossFrom(holder.netns, holder.link)?.link.index === link.index) {
-      return toHolder(world, traveller, link, holder, nextHop);
-    }
-    if (world.endOf(link) !== undefined) return nobodyAnswers(traveller, link, nextHop);
-  }
+  if (link.kind === "veth" && world.endOf(link) !== undefined) return nobodyAnswers(traveller, link, nextHop);
   return away(world, traveller, link, nextHop);
+}
+
+/** The container that has the address on the other end of this link of the host, or above it. */
+function holderAcross(world: World, address: Uint8Array, index: number | undefined): LinkIn | undefined {
+  const holder = world.holderOf(address);
+  return holder && world.acrossFrom(holder.netns, holder.link)?.link.index === index ? holder : undefined;
 }
 
 /** A macvlan of the host's own above the same parent. */
@@ -104,9 +104,8 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   }
   const down = notUp(at, parent.link);
   if (down !== undefined) return down;
-  const holder = world.holderOf(nextHop);
-  const beside = holder && world.acrossFrom(holder.netns, holder.link)?.link.index === parent.link.index;
-  if (beside) return toHolder(world, traveller, link, holder, nextHop);
+  const beside = holderAcross(world, nextHop, parent.link.index);
+  if (beside !== undefined) return toHolder(world, traveller, link, beside, nextHop);
   return leaves(traveller, parent.link, `by ${parent.link.name}, with the MAC address of ${link.name}`, link);
 }
 
