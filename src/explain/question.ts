@@ -2,7 +2,7 @@
 import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { RTN_LOCAL } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, isV6, parseAddress } from "../net/address.ts";
-import { ICMP, ICMPV6, TCP, UDP } from "../net/ip-protocol.ts";
+import { ICMP, ICMPV6, nameWithPorts, TCP, UDP } from "../net/ip-protocol.ts";
 import { globalAddresses, isAddressOf, linkAt, type NetnsFacts, type World } from "./facts.ts";
 import type { AskedFlow, Origin } from "./walk/walk.ts";
 import { strangerOf } from "./walk/traveller.ts";
@@ -39,7 +39,7 @@ export function protocolNumber(name: ProtocolName, family: 4 | 6): number {
 }
 
 export function protocolText({ protocol, port }: Pick<Question, "protocol" | "port">): string {
-  const name = protocol === TCP ? "tcp" : protocol === UDP ? "udp" : "icmp";
+  const name = nameWithPorts(protocol) ?? "icmp";
   return port === undefined ? name : `${name}/${port}`;
 }
 

@@ -3,7 +3,7 @@ import { isKnown, slice } from "../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "../net/netfilter/packet.ts";
 import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
-import { TCP, UDP } from "../net/ip-protocol.ts";
+import { nameWithPorts } from "../net/ip-protocol.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { shell, shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
@@ -76,7 +76,7 @@ interface Service {
 
 function serviceOf({ protocol, transport }: PacketFacts, direction: At["direction"]): Service | undefined {
   const port = portIn(slice(transport, direction === "going" ? 2 : 0, 2));
-  const name = protocol === TCP ? "tcp" : protocol === UDP ? "udp" : undefined;
+  const name = nameWithPorts(protocol);
   return name === undefined || port === undefined ? undefined : { protocol: name, port };
 }
 

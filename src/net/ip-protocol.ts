@@ -6,3 +6,8 @@ export const ECHOES: Readonly<Record<number, readonly [asks: number, answers: nu
   [ICMP]: [8, 0],
   [ICMPV6]: [128, 129],
 };
+
+/** The name of a protocol whose ports people ask for. */
+export function nameWithPorts(protocol: number): "tcp" | "udp" | undefined {
+  return protocol === TCP ? "tcp" : protocol === UDP ? "udp" : undefined;
+}

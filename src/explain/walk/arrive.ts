@@ -4,7 +4,7 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { contains, formatAddress, isSameBytes, type Prefix } from "../../net/address.ts";
 import { textOf } from "../../net/netfilter/known-bytes.ts";
-import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
+import { ECHOES, nameWithPorts } from "../../net/ip-protocol.ts";
 import type { World } from "../facts.ts";
 import { repairOf } from "../remedy.ts";
 import {
@@ -49,10 +49,11 @@ function atPort(world: World, traveller: Traveller, input: Link): Move[] {
       return stopped(traveller, { code: "echo-ignored", what: "echo", text });
     }
   }
-  if ((protocol !== TCP && protocol !== UDP) || port === undefined) {
+  const kind = nameWithPorts(protocol);
+  if (kind === undefined || port === undefined) {
     return arrives(traveller, "arrives", `in ${where}`);
   }
-  const name = `${protocol === TCP ? "tcp" : "udp"}/${port}`;
+  const name = `${kind}/${port}`;
   const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
     .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input.index));
   if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
@@ -61,7 +62,7 @@ function atPort(world: World, traveller: Traveller, input: Link): Move[] {
   const isAsAsked = traveller.tracked.every((each) =>
     each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
   );
-  const publisher = netns === world.host && isAsAsked ? world.publisherOf(port, name.slice(0, 3)) : undefined;
+  const publisher = netns === world.host && isAsAsked ? world.publisherOf(port, kind) : undefined;
   if (publisher !== undefined) {
     const { label } = publisher.netns, asked = formatAddress(destination);
     // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.

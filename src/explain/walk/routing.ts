@@ -13,7 +13,7 @@ import {
 } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix } from "../../net/address.ts";
-import { TCP, UDP } from "../../net/ip-protocol.ts";
+import { nameWithPorts } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
 import { globalAddresses, isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
 import { repairOf, setSysctl } from "../remedy.ts";
@@ -29,7 +29,7 @@ export interface NextWay {
 /** `input`: the link by which the packet came in. Its own source address a sender has only where it has chosen it. */
 export function questionFor(traveller: Traveller, input?: Link, source?: Uint8Array): RouteQuestion {
   const { packet } = traveller, ends = endsOf(packet), { mark, protocol } = packet;
-  const hasPorts = protocol === TCP || protocol === UDP;
+  const hasPorts = nameWithPorts(protocol) !== undefined;
   return {
     destination: destinationOf(traveller),
     source,

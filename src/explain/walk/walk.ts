@@ -2,7 +2,7 @@
 import { known, type KnownBytes, unknown, withBytes } from "../../net/netfilter/known-bytes.ts";
 import { newBudget } from "../../net/netfilter/traversal.ts";
 import { firstPacket, type PacketFacts } from "../../net/netfilter/packet.ts";
-import { ECHOES, TCP, UDP } from "../../net/ip-protocol.ts";
+import { ECHOES, nameWithPorts, TCP } from "../../net/ip-protocol.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { arrive } from "./arrive.ts";
 import type { NetnsFacts, World } from "../facts.ts";
@@ -184,7 +184,7 @@ function firstPort(netns: NetnsFacts, input: Link | undefined): number {
 }
 
 function fromSomePort(packet: PacketFacts, first: number): PacketFacts {
-  if ((packet.protocol !== TCP && packet.protocol !== UDP) || !(first >= USUAL_FIRST_PORT)) return packet;
+  if (nameWithPorts(packet.protocol) === undefined || !(first >= USUAL_FIRST_PORT)) return packet;
   const port = { value: Uint8Array.of(0x80, 0), mask: Uint8Array.of(0x80, 0) };
   return { ...packet, transport: withBytes(packet.transport, 0, port) };
 }
