@@ -73,6 +73,11 @@ export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
   return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
 }
 
+/** For IPv4. The larger of two values counts: the one of the link, and the one of all links. */
+export function sysctlFor(netns: NetnsFacts, { name }: Link, key: string): number {
+  return Math.max(...["all", name].map((each) => Number(netns.sysctl(`net/ipv4/conf/${each}/${key}`) ?? 0)));
+}
+
 /** On one link, or on all. */
 export function globalAddresses(netns: NetnsFacts, family: 4 | 6, link?: number): LinkAddress[] {
   return netns.addresses().filter(({ linkIndex, bytes, scope }) =>

@@ -2,7 +2,7 @@
 import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
-import { isAddressOf, linkAt, type LinkIn, type World } from "../facts.ts";
+import { isAddressOf, linkAt, type LinkIn, sysctlFor, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
 import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
@@ -143,8 +143,7 @@ function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Tr
 /** Whether everybody behind the bridge is known, and the host answers for nobody else. */
 function isClosed(world: World, { netns }: Traveller, bridge: Link): boolean {
   const ports = netns.links().filter(({ master }) => master === bridge.index);
-  const isProxy = ["all", bridge.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/proxy_arp`) === "1");
-  return !isProxy && ports.every((port) => world.endOf(port) !== undefined);
+  return sysctlFor(netns, bridge, "proxy_arp") === 0 && ports.every((port) => world.endOf(port) !== undefined);
 }
 
 /** Nobody here has the address: another machine behind a port may. */

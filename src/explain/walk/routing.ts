@@ -15,7 +15,7 @@ import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { nameWithPorts } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
-import { globalAddresses, isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
+import { globalAddresses, isAddressOf, linkAt, type NetnsFacts, sysctlFor } from "../facts.ts";
 import { repairOf, setSysctl } from "../remedy.ts";
 import { destinationOf, endsOf, type Move, portIn, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
@@ -156,16 +156,11 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [setSysctl(netns, name, 1)] });
 }
 
-/** The larger of both counts. */
-function rpFilterOf(netns: NetnsFacts, { name }: Link): number {
-  return Math.max(...["all", name].map((each) => Number(netns.sysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0)));
-}
-
 /** Undefined when the way back is by the link, or nobody asks. */
 function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
   const { netns } = traveller, source = sourceOf(traveller);
   if (source.length !== 4) return undefined;
-  const value = rpFilterOf(netns, input);
+  const value = sysctlFor(netns, input, "rp_filter");
   if (value === 0) return undefined;
   const back = netns.route({ destination: source });
   const way = "errno" in back ? undefined : waysOf(netns, back, source)[0];
@@ -189,7 +184,7 @@ function refusedSource(traveller: Traveller, errno: number, input: Link): Move[]
   if (errno !== EINVAL && errno !== EXDEV) {
     return stopped(traveller, { code: "route-refused", what, text: `refused (error ${errno})` }, "unknown");
   }
-  if (!isOwn && rpFilterOf(netns, input) === 0 && sourceOf(traveller)[0] !== LOOPBACK_NET) {
+  if (!isOwn && sysctlFor(netns, input, "rp_filter") === 0 && sourceOf(traveller)[0] !== LOOPBACK_NET) {
     return byRule(traveller, formatAddress(destinationOf(traveller)));
   }
   const reason = isOwn

@@ -1,7 +1,7 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
-import { isAddressOf, isLoopback, type LinkIn, type World } from "../facts.ts";
+import { isAddressOf, isLoopback, type LinkIn, sysctlFor, type World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import {
@@ -48,9 +48,7 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
   const source = sourceOf(traveller), { netns } = traveller;
   if (source.length !== 4 || source[0] !== LOOPBACK_NET) return undefined;
-  const isAllowed = ["all", link.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/route_localnet`) === "1");
-  if (isAllowed) return undefined;
-  return localnetOff(traveller, link);
+  return sysctlFor(netns, link, "route_localnet") === 1 ? undefined : localnetOff(traveller, link);
 }
 
 function onward(world: World, traveller: Traveller, link: Link): Move[] {
