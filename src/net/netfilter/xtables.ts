@@ -22,7 +22,7 @@ import {
 } from "./known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "./packet.ts";
 
-type Match = (info: DataView, packet: PacketFacts, revision: number) => Certainty;
+type Match = (info: DataView, packet: PacketFacts) => Certainty;
 
 /** Undefined for one that is not known. */
 export function xtablesMatch(
@@ -32,25 +32,25 @@ export function xtablesMatch(
   packet: PacketFacts,
 ): Certainty | undefined {
   try {
-    return matches[name]?.(info, packet, revision);
+    return matches[`${name}.${revision}`]?.(info, packet);
   } catch {
-    // Shorter than its struct: another revision's.
+    // Shorter than its struct.
     return undefined;
   }
 }
 
+/** By name and revision. */
 const matches: Record<string, Match> = {
-  comment: () => "yes",
-  tcp: (info, packet) => {
+  "comment.0": () => "yes",
+  "tcp.0": (info, packet) => {
     const [mask, flags, inverted] = [info.getUint8(9), info.getUint8(10), info.getUint8(11)];
     if (info.getUint8(8) !== 0) return "maybe";
     const bits = withMask(slice(packet.transport, 13, 1), Uint8Array.of(mask), Uint8Array.of(0));
     const isFlagged = turned(isEqual(bits, Uint8Array.of(flags)), (inverted & 4) !== 0);
     return both(portRanges(info, packet, inverted), isFlagged);
   },
-  udp: (info, packet) => portRanges(info, packet, info.getUint8(8)),
-  multiport: (info, packet, revision) => {
-    if (revision !== 1) return "maybe";
+  "udp.0": (info, packet) => portRanges(info, packet, info.getUint8(8)),
+  "multiport.1": (info, packet) => {
     const which = info.getUint8(0), count = info.getUint8(1), isInverted = info.getUint8(47) !== 0;
     const placesOfPorts = which === 0 ? [0] : which === 1 ? [2] : [0, 2];
     let answer: Certainty = "no";
@@ -66,20 +66,16 @@ const matches: Record<string, Match> = {
     }
     return turned(answer, isInverted);
   },
-  conntrack: (info, packet, revision) => {
-    const STATE = 1, flags = info.getUint16(146, true), inverted = info.getUint16(148, true);
-    if (revision < 2 || revision > 3 || (flags & ~STATE) !== 0) return "maybe";
-    return turned(stateAmong(info.getUint16(150, true), packet), (inverted & STATE) !== 0);
-  },
-  state: (info, packet) => {
+  "conntrack.2": connectionMatch,
+  "conntrack.3": connectionMatch,
+  "state.0": (info, packet) => {
     const UNTRACKED = 1 << 6, bits = info.getUint32(0, true);
     return packet.state === "untracked"
       ? (bits & UNTRACKED) !== 0 ? "yes" : "no"
       : stateAmong(bits & ~UNTRACKED, packet);
   },
-  addrtype: (info, packet, revision) => {
+  "addrtype.1": (info, packet) => {
     const [source, destination] = [info.getUint16(0, true), info.getUint16(2, true)];
-    if (revision !== 1) return "maybe";
     const flags = info.getUint32(4, true), LIMITED = 0x0c;
     if ((flags & LIMITED) !== 0) return "maybe";
     const bySource = source === 0 ? "yes" : turned(typeAmong(source, "source", packet), (flags & 1) !== 0);
@@ -88,20 +84,17 @@ const matches: Record<string, Match> = {
       : turned(typeAmong(destination, "destination", packet), (flags & 2) !== 0);
     return both(bySource, byDestination);
   },
-  mark: (info, packet, revision) => {
-    if (revision !== 1) return "maybe";
+  "mark.1": (info, packet) => {
     const wanted = info.getUint32(0, true),
       bits = withMask(packet.mark, little32(info.getUint32(4, true)), little32(0));
     return turned(isEqual(bits, little32(wanted)), info.getUint8(8) !== 0);
   },
-  connmark: (info, packet, revision) => {
-    if (revision !== 1) return "maybe";
+  "connmark.1": (info, packet) => {
     const isThere = hasConnection(packet), [wanted, mask] = [info.getUint32(0, true), info.getUint32(4, true)];
     const bits = withMask(packet.connectionMark, little32(mask), little32(0));
     return both(isThere, turned(isEqual(bits, little32(wanted)), info.getUint8(8) !== 0));
   },
-  iprange: (info, packet, revision) => {
-    if (revision !== 1) return "maybe";
+  "iprange.1": (info, packet) => {
     const flags = info.getUint8(64), length = packet.family === 4 ? 4 : 16;
     const bytes = (at: number) => new Uint8Array(info.buffer, info.byteOffset + at, length);
     const bySource = (flags & 1) === 0
@@ -112,10 +105,16 @@ const matches: Record<string, Match> = {
       : turned(inRange(addressOfEnd(packet, "destination"), bytes(32), bytes(48)), (flags & 32) !== 0);
     return both(bySource, byDestination);
   },
-  icmp: (info, packet) =>
+  "icmp.0": (info, packet) =>
     turned(info.getUint8(0) === 0xff ? "yes" : icmpType(info, packet), (info.getUint8(3) & 1) !== 0),
-  icmp6: (info, packet) => turned(icmpType(info, packet), (info.getUint8(3) & 1) !== 0),
+  "icmp6.0": (info, packet) => turned(icmpType(info, packet), (info.getUint8(3) & 1) !== 0),
 };
+
+function connectionMatch(info: DataView, packet: PacketFacts): Certainty {
+  const STATE = 1, flags = info.getUint16(146, true), inverted = info.getUint16(148, true);
+  if ((flags & ~STATE) !== 0) return "maybe";
+  return turned(stateAmong(info.getUint16(150, true), packet), (inverted & STATE) !== 0);
+}
 
 function icmpType(info: DataView, { transport }: PacketFacts): Certainty {
   const [type, first, last] = [0, 1, 2].map((at) => Uint8Array.of(info.getUint8(at)));
@@ -197,22 +196,10 @@ export type Effect =
   /** What stays as it is is absent; what is chosen later is unknown. */
   | { kind: "nat"; changes: "source" | "destination"; address?: KnownBytes; port?: KnownBytes };
 
+// deno-fmt-ignore
 const WITHOUT_EFFECT = [
-  "LOG",
-  "NFLOG",
-  "TRACE",
-  "CHECKSUM",
-  "TCPMSS",
-  "CLASSIFY",
-  "AUDIT",
-  "DSCP",
-  "TOS",
-  "TTL",
-  "HL",
-  "ECN",
-  "LED",
-  "RATEEST",
-  "TEE",
+  "LOG", "NFLOG", "TRACE", "CHECKSUM", "TCPMSS", "CLASSIFY", "AUDIT", "DSCP", "TOS", "TTL", "HL",
+  "ECN", "LED", "RATEEST", "TEE",
 ];
 
 /** Undefined for one that is not known. */
