@@ -1,6 +1,6 @@
 /** A packet on its way, and how its way may end. */
 import { parseAddress } from "../../net/address.ts";
-import { isKnown, type KnownBytes, knownNumber, slice, unknown } from "../../net/netfilter/known-bytes.ts";
+import { isKnown, type KnownBytes, knownNumber, mayBeSame, slice, unknown } from "../../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts, translated, UNTRANSLATED } from "../../net/netfilter/packet.ts";
 import type { Budget, Place } from "../../net/netfilter/traversal.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
@@ -210,8 +210,4 @@ export function isSameEnds(one: Ends, other: Ends, turned?: "reversed"): boolean
 
 export function reversed({ source, destination, sourcePort, destinationPort }: Ends): Ends {
   return { source: destination, destination: source, sourcePort: destinationPort, destinationPort: sourcePort };
-}
-
-function mayBeSame(one: KnownBytes, other: KnownBytes): boolean {
-  return one.value.every((byte, at) => ((byte ^ other.value[at]!) & one.mask[at]! & other.mask[at]!) === 0);
 }

@@ -79,6 +79,11 @@ export function isEqual({ value, mask }: KnownBytes, other: Uint8Array, from = 0
   return answer;
 }
 
+/** Whether nothing that is known of both differs. */
+export function mayBeSame(one: KnownBytes, other: KnownBytes): boolean {
+  return one.value.every((byte, at) => ((byte ^ other.value[at]!) & one.mask[at]! & other.mask[at]!) === 0);
+}
+
 /** Whether the bytes are at least the others, as memcmp(3) orders them. */
 export function isAtLeast(bytes: KnownBytes, other: Uint8Array): Certainty {
   if (compare(lowest(bytes), other) >= 0) return "yes";

@@ -2,7 +2,7 @@
 import { ECHOES, SCTP, TCP, UDP } from "../ip-protocol.ts";
 import { parseMac } from "../mac.ts";
 import { portBytes } from "../port.ts";
-import { known, type KnownBytes, knownNumber, slice, unknown, withBytes } from "./known-bytes.ts";
+import { known, type KnownBytes, knownNumber, mayBeSame, slice, unknown, withBytes } from "./known-bytes.ts";
 
 export type ConnectionState = "new" | "established" | "related" | "invalid" | "untracked";
 
@@ -127,8 +127,8 @@ export function translated(
 ): PacketFacts {
   const isSource = end === "source", portAt = isSource ? 0 : 2;
   const newPort = carriesPorts(packet) ? port : undefined;
-  const isOther = isDifferent(addressOfEnd(packet, end), address) ||
-    isDifferent(slice(packet.transport, portAt, 2), newPort);
+  const isOther = (address !== undefined && !mayBeSame(addressOfEnd(packet, end), address)) ||
+    (newPort !== undefined && !mayBeSame(slice(packet.transport, portAt, 2), newPort));
   return {
     ...packet,
     network: address === undefined
@@ -148,11 +148,6 @@ function withNat({ value: [before], mask: [knownBits] }: KnownBytes, bit: number
 /** The first byte of a connection's status. Nothing is known of the three others. */
 function firstByte(value: number, mask: number): KnownBytes {
   return { value: Uint8Array.of(value, 0, 0, 0), mask: Uint8Array.of(mask, 0, 0, 0) };
-}
-
-function isDifferent(before: KnownBytes, after: KnownBytes | undefined): boolean {
-  return after !== undefined &&
-    before.value.some((byte, at) => ((byte ^ after.value[at]!) & before.mask[at]! & after.mask[at]!) !== 0);
 }
 
 function over(header: KnownBytes, at: number, bytes: KnownBytes): void {
