@@ -111,7 +111,7 @@ function causeLines(cause: Cause): string[] {
 export function makerIn({ netns, place }: Cause): Maker | undefined {
   if (place === undefined) return undefined;
   const rules = netns.rules() ?? { chains: [] };
-  return makerOf(place, rules, netns.container === undefined ? { tables: ownTableNames() } : undefined);
+  return makerOf(place, rules, netns.container === undefined ? ownTableNames() : undefined);
 }
 
 function makerText({ name, network, containerId, remark }: Maker): string {

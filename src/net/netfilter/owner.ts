@@ -16,14 +16,6 @@ export interface Maker {
   remark?: string;
 }
 
-/** What the rooms above know of ours. */
-export interface OwnRuleset {
-  /** `inet patchbay_firewall` */
-  tables: readonly string[];
-  /** Patchbay writes the reference plugins' rules for iptables: whether an attachment is its. */
-  hasAttachment?(network: string, containerId: string): boolean;
-}
-
 interface Program {
   name: string;
   tables?: RegExp;
@@ -81,17 +73,20 @@ const programs: readonly Program[] = [
 const FOR_THE_ADMINISTRATOR = ["DOCKER-USER", "CNI-ADMIN"];
 const SHARED_TABLES = ["filter", "nat", "mangle", "raw", "security"];
 
-/** Without `own`, nothing is ours: in a container's namespace its root writes what it likes. */
+/**
+ * `ownTables`: as in `inet patchbay_firewall`. Without them nothing is ours: in a container's namespace its root writes what
+ * it likes.
+ */
 export function makerOf(
   { chain, rule, element }: Place,
   ruleset: Pick<Ruleset, "chains"> = { chains: [] },
-  own?: OwnRuleset,
+  ownTables?: readonly string[],
 ): Maker {
-  const isOurs = rule?.owner !== undefined || own?.tables.includes(`${chain.family} ${chain.table}`);
-  if (own !== undefined && isOurs) return { name: "patchbay", ...ownerIn(rule?.owner ?? element?.comment) };
+  const isOurs = rule?.owner !== undefined || ownTables?.includes(`${chain.family} ${chain.table}`);
+  if (ownTables !== undefined && isOurs) return { name: "patchbay", ...ownerIn(rule?.owner ?? element?.comment) };
   const named = attachmentIn(rule?.comment);
   const found = programs.find(({ tables }) => tables?.test(chain.table)) ?? programOfShared(chain, rule);
-  if (found?.name === CNI) return byCni(chain, named, own);
+  if (found?.name === CNI) return byCni(named, ownTables !== undefined && isOfIptables(chain));
   if (found !== undefined) return { name: found.name, ...named };
   if (!isShared(chain)) return { name: "another program" };
   if (FOR_THE_ADMINISTRATOR.includes(chain.name)) {
@@ -178,13 +173,11 @@ function attachmentIn(comment = ""): Attachment {
   return parts === null ? {} : { network: foreignName(parts[2]!), containerId: foreignName(parts[4]!) };
 }
 
-function byCni(chain: RuleChain, named: Attachment, own: OwnRuleset | undefined): Maker {
-  const { network = "", containerId = "" } = named, isIptables = own !== undefined && isOfIptables(chain);
-  const isOurs = isIptables && containerId !== "" ? own.hasAttachment?.(network, containerId) : undefined;
+function byCni(named: Attachment, mayBeOurs: boolean): Maker {
+  const { network, containerId = "" } = named;
   // `default-4f1c…`: nerdctl puts its namespace before the id.
   const caller = network === "nomad" ? "Nomad" : /^[\w.-]+-[0-9a-f]{64}$/.test(containerId) ? "nerdctl" : CNI;
-  const remark = isIptables && isOurs === undefined ? { remark: "patchbay, too, writes such rules" } : {};
-  return { name: isOurs ? "patchbay" : caller, ...named, ...remark };
+  return { name: caller, ...named, ...mayBeOurs && { remark: "patchbay, too, writes such rules" } };
 }
 
 /**

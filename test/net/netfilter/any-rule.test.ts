@@ -61,7 +61,7 @@ test("whatever it is, it is shown in one line", () => {
         ruleset = { chains: [where], setOf: () => undefined };
       const line = ruleLine(rule, where.family, width + 1);
       expect([...line].length).toBeLessThanOrEqual(width + 1);
-      const maker = makerOf({ chain: where, rule }, ruleset, { tables: [] });
+      const maker = makerOf({ chain: where, rule }, ruleset, []);
       for (const shown of [line, placeText({ chain: where, rule }), ...Object.values(maker)]) {
         expect(shown).not.toMatch(DISTURBS);
       }

@@ -45,7 +45,7 @@ export interface Judgement {
 
 const questions = JSON.parse(process.argv[2]!) as Question[];
 const socket = openNetlink(NETLINK_NETFILTER);
-const rules = readRuleset((ask) => ask(socket))!, own = { tables: ownTableNames() }, TCP = 6;
+const rules = readRuleset((ask) => ask(socket))!, own = ownTableNames(), TCP = 6;
 
 const say = (place: Place): Said => ({
   place: placeText(place),

@@ -1,27 +1,22 @@
-/** Whose a rule is that somebody has marked, and what the rooms above know of attachments. */
+/** Whose a rule is that somebody has marked. */
 import { expect, test } from "bun:test";
 import { makerOf } from "../../../src/net/netfilter/owner.ts";
 import type { RuleChain } from "../../../src/net/netfilter/ruleset.ts";
 
 const attached = 'name: "shop" id: "web"';
-const own = (hasAttachment?: () => boolean) => ({ tables: ["inet t"], hasAttachment });
+const tables = ["inet t"];
 const tagged = "id: web, if: eth0, net: shop", remark = "patchbay, too, writes such rules";
 
 test.each([
-  ["a mark of ours", { owner: tagged }, own(), { name: "patchbay", network: "shop", containerId: "web" }],
+  ["a mark of ours", { owner: tagged }, tables, { name: "patchbay", network: "shop", containerId: "web" }],
   ["our mark in a container's namespace", { owner: tagged }, undefined, { name: "CNI plugins" }],
-  ["an attachment of nobody knows whom", { comment: attached }, own(), {
+  ["an attachment of nobody knows whom", { comment: attached }, tables, {
     name: "CNI plugins",
     network: "shop",
     containerId: "web",
     remark,
   }],
-  ["an attachment of ours", { comment: attached }, own(() => true), {
-    name: "patchbay",
-    network: "shop",
-    containerId: "web",
-  }],
-  ["an attachment of others", { comment: attached }, own(() => false), {
+  ["an attachment in a container's namespace", { comment: attached }, undefined, {
     name: "CNI plugins",
     network: "shop",
     containerId: "web",
