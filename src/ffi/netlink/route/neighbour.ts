@@ -3,8 +3,8 @@ import { formatAddress } from "../../../net/address.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, ENOENT, EOPNOTSUPP } from "../../errno.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6 } from "../../socket/socket.ts";
-import { attrTable, binary, u16, u32 } from "../attrs.ts";
-import { isNetlinkError, listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
+import { type AttrsOf, attrTable, binary, u16, u32 } from "../attrs.ts";
+import { listOf, type NetlinkRequest, type NetlinkSocket, tryRequest } from "../socket.ts";
 import { RTM_GETNEIGH } from "../uapi/rtnetlink.ts";
 import type { Writer } from "../wire.ts";
 import { familyOf } from "./address.ts";
@@ -20,40 +20,47 @@ export interface Neighbour {
 }
 
 /** Undefined where the host has none, or the kernel cannot be asked for one (before Linux 5.0). */
-export function neighbourMac(
-  socket: NetlinkSocket,
-  link: Pick<Link, "index">,
-  address: Uint8Array,
-): string | undefined {
-  return findNeighbour(socket, link, address)?.mac;
-}
-
-/** As `neighbourMac`, also an entry that has not been answered. */
 export function findNeighbour(
   socket: NetlinkSocket,
-  link: Pick<Link, "index">,
+  { index }: Pick<Link, "index">,
   address: Uint8Array,
 ): Neighbour | undefined {
-  let found: Neighbour | undefined;
-  try {
-    socket.request({
-      what: `RTM_GETNEIGH ${formatAddress(address)}`,
-      type: RTM_GETNEIGH,
-      table: neighbourAttrs,
-      fixedBytes: NDMSG_BYTES,
-      body(writer) {
-        writer.u8(familyOf(address)).u8(0).u16(0).u32(link.index).u16(0).u8(0).u8(0);
-        neighbourAttrs.encode(writer, { dst: address });
-      },
-    }, ({ payload }) => {
-      const { mac } = neighbourAttrs.decode(payload.subarray(NDMSG_BYTES));
-      found = { mac: mac?.length === 6 ? formatMac(mac) : undefined };
-    });
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT, ENODEV, EINVAL, EOPNOTSUPP)) return undefined;
-    throw error;
-  }
+  const question = { family: familyOf(address), index, what: formatAddress(address), values: { dst: address } };
+  return getNeighbour(socket, question, (entry) => {
+    const { mac } = neighbourAttrs.decode(entry.subarray(NDMSG_BYTES));
+    return { mac: mac?.length === 6 ? formatMac(mac) : undefined };
+  });
+}
+
+interface NeighbourQuestion {
+  family: number;
+  index?: number;
+  what: string;
+  values: Partial<AttrsOf<typeof neighbourAttrs.rows>>;
+}
+
+function getNeighbour<T>(
+  socket: NetlinkSocket,
+  { family, index, what, values }: NeighbourQuestion,
+  read: (entry: Uint8Array) => T,
+): T | undefined {
+  let found: T | undefined;
+  const request: NetlinkRequest = {
+    what: `RTM_GETNEIGH ${what}`,
+    type: RTM_GETNEIGH,
+    table: neighbourAttrs,
+    fixedBytes: NDMSG_BYTES,
+    body(writer) {
+      writeHeader(writer, family, index);
+      neighbourAttrs.encode(writer, values);
+    },
+  };
+  tryRequest(socket, request, [ENOENT, ENODEV, EINVAL, EOPNOTSUPP], ({ payload }) => void (found = read(payload)));
   return found;
+}
+
+function writeHeader(writer: Writer, family: number, index = 0): void {
+  writer.u8(family).u8(0).u16(0).u32(index).u16(0).u8(0).u8(0);
 }
 
 export function countNeighbours(socket: NetlinkSocket, family: 4 | 6): number {
@@ -62,7 +69,7 @@ export function countNeighbours(socket: NetlinkSocket, family: 4 | 6): number {
 
 /** `ip neighbour show` of a family; of AF_BRIDGE, `bridge fdb show`. */
 export function listNeighbours(socket: NetlinkSocket, family: number) {
-  const body = (writer: Writer) => void writer.u8(family).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
+  const body = (writer: Writer) => writeHeader(writer, family);
   return listOf<object>(socket, { what: "RTM_GETNEIGH dump", type: RTM_GETNEIGH, body }, ({ payload }, found) => {
     const { mac, ...values } = neighbourAttrs.decode(payload.subarray(NDMSG_BYTES));
     const view = new DataView(payload.buffer, payload.byteOffset), state = view.getUint16(STATE_AT, true);
@@ -76,19 +83,10 @@ const STATES = ["incomplete", "reachable", "stale", "delay", "probe", "failed", 
 
 /** `bridge fdb get MAC br BRIDGE`: the index of the port behind which the bridge has seen the address. */
 export function portBehind(socket: NetlinkSocket, bridge: Pick<Link, "index">, mac: string): number | undefined {
-  let port: number | undefined;
-  const request: NetlinkRequest = {
-    what: `RTM_GETNEIGH ${mac}`,
-    type: RTM_GETNEIGH,
-    table: neighbourAttrs,
-    fixedBytes: NDMSG_BYTES,
-    body(writer) {
-      writer.u8(AF_BRIDGE).u8(0).u16(0).u32(0).u16(0).u8(0).u8(0);
-      neighbourAttrs.encode(writer, { mac: parseMac(mac), master: bridge.index });
-    },
-  };
-  tryRequest(socket, request, [ENOENT, ENODEV, EINVAL, EOPNOTSUPP], ({ payload }) => {
-    port = new DataView(payload.buffer, payload.byteOffset).getInt32(INDEX_AT, true);
-  });
-  return port;
+  const question = { family: AF_BRIDGE, what: mac, values: { mac: parseMac(mac), master: bridge.index } };
+  return getNeighbour(
+    socket,
+    question,
+    (entry) => new DataView(entry.buffer, entry.byteOffset).getInt32(INDEX_AT, true),
+  );
 }

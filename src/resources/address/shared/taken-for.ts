@@ -1,7 +1,7 @@
 /** The host takes a container's address for another one's: somebody has announced it, or the entry is of a former container. */
 import type { Host } from "../../../contract/host.ts";
 import { getLink, listLinks } from "../../../ffi/netlink/route/link.ts";
-import { neighbourMac } from "../../../ffi/netlink/route/neighbour.ts";
+import { findNeighbour } from "../../../ffi/netlink/route/neighbour.ts";
 import { linkTowards } from "../../../ffi/netlink/route/route-lookup.ts";
 import { formatAddress, type Prefix } from "../../../net/address.ts";
 
@@ -13,7 +13,7 @@ export function takenForAnother(ifName: string, addresses: readonly Prefix[], { 
     const link = linkTowards(route, bytes);
     // The host's way there may be to another container of this address.
     if (link === undefined || link.index !== (side.master ?? side.index)) return [];
-    const mac = neighbourMac(route, link, bytes), address = formatAddress(bytes);
+    const mac = findNeighbour(route, link, bytes)?.mac, address = formatAddress(bytes);
     // Linux answers for all of its addresses on each of its links.
     if (mac === undefined || links.some((each) => each.mac === mac)) return [];
     return [
