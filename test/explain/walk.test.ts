@@ -125,6 +125,14 @@ test("what mends a container's forwarding is run in the container", () => {
     });
 });
 
+test("a bridge within a container takes what is for the container", () => {
+  const links = [link(1, "lo"), link(2, "eth0", { master: 3, kind: "veth" }), link(3, "br0", { kind: "bridge" })];
+  const inside = hostWith({ links: () => links, addresses: () => [own(3, "198.18.0.1/24")] });
+  const asked = { ...flow, source: address("192.0.2.9"), destination: address("198.18.0.1") };
+  const { steps } = explain(worldOf(hostWith({ addresses: () => [] })), { netns: inside, input: links[1] }, asked);
+  expect(steps.map(({ text }) => text)).toContain("br0 has 198.18.0.1, and takes it from eth0");
+});
+
 test("rules that cannot be read leave it open", () => {
   expect(ask(hostWith({ rules: () => undefined }))).toMatchObject({
     verdict: "unknown",

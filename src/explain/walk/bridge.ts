@@ -30,7 +30,7 @@ export function fromPort(world: World, traveller: Traveller, port: Link, bridge:
   if (stop !== undefined) return stop;
   const before: HookPassage = { hook: "prerouting", isBridge: true, input: port };
   return throughHook(traveller, before, (next) => {
-    if (isAddressOf(world.host, nextHop)) {
+    if (isAddressOf(next.netns, nextHop)) {
       const at = noted(
         next,
         bridge.name,
