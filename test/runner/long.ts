@@ -70,6 +70,7 @@ interface Part {
 
 /** With the tests that are cases of the table, where the file has others. */
 const inShares: readonly Part[] = [
+  { file: "test/cluster/walks.test.ts" },
   { file: "test/differential/plugins.test.ts" },
   { file: "test/explain/healthy.test.ts" },
   { file: "test/explain/set-ups.test.ts" },

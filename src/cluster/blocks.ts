@@ -1,0 +1,185 @@
+/** The life of this node's blocks: claimed, ripened, served, closed, released; and looked after meanwhile. */
+import { chosen, type Grant, listBlocks, now, putRecord, readStored, type Steps, usedBlocks } from "./effects.ts";
+import type { ClusterNode } from "./node.ts";
+import {
+  ALARM_KEY,
+  blockKey,
+  type BlockRecord,
+  isOwnedBy,
+  nodeKey,
+  type NodeRecord,
+  type Stored,
+} from "./records.ts";
+
+export interface PoolOfBlocks {
+  name: string;
+  birth: string;
+  /** How many blocks it has. */
+  size: number;
+}
+
+/** The key of the block that is held now; undefined when none is free, or none may be claimed. */
+export function* claimBlock(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  newClaim: () => string,
+): Steps<string | undefined> {
+  if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
+  const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
+  const free = Array.from({ length: pool.size }, (_, index) => ({ index, key: blockKey(pool.name, index) }))
+    .map((each) => ({ ...each, record: listed.get(each.key) }))
+    .filter(({ record, key }) =>
+      record === undefined
+        ? !node.held.grants.some((grant) => grant.key === key)
+        : record.value.owner === undefined && !record.isGoing
+    );
+  const neverUsed = free.filter(({ record }) => record === undefined),
+    among = neverUsed.length > 0 ? neverUsed : free;
+  while (among.length > 0) {
+    const [{ index, key, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
+    const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
+    if (isMine) return key;
+  }
+  return undefined;
+}
+
+function* listedBy(node: ClusterNode, pool: PoolOfBlocks): Steps<Stored<BlockRecord>[]> {
+  const { blocks, revision } = yield* listBlocks(pool.name), { seen } = node.held;
+  if (revision < seen) yield* node.alarm(`the store is at ${revision}, and was at ${seen}`);
+  if (revision !== seen) yield* node.save({ ...node.held, seen: revision });
+  return blocks;
+}
+
+interface Attempt {
+  key: string;
+  index: number;
+  pool: PoolOfBlocks;
+  was: Stored<BlockRecord> | undefined;
+  claim: string;
+}
+
+function* attemptClaim(node: ClusterNode, { key, index, pool, was, claim }: Attempt): Steps<boolean> {
+  const owner = { node: node.self.node, generation: node.held.generation, claim };
+  const begun = yield* now();
+  const written = yield* putRecord<BlockRecord>(key, was, { poolBirth: pool.birth, index, owner });
+  const won = typeof written === "object"
+    ? written.won
+    : written === "unknown"
+    ? yield* mineAfterAll(key, claim)
+    : undefined;
+  if (won === undefined) return false;
+  // Who has waited long cannot know what others have seen meanwhile.
+  const isSlow = (yield* now()) - begun > node.delays.notice;
+  if (isSlow) node.quietSince = yield* now();
+  yield* node.keepGrant({ key, claim, state: "held", version: won.version });
+  return true;
+}
+
+function* mineAfterAll(key: string, claim: string): Steps<Stored<BlockRecord> | undefined> {
+  const found = yield* readStored<BlockRecord>(key);
+  return found?.value.owner?.claim === claim ? found : undefined;
+}
+
+function* hasAlarm(): Steps<boolean> {
+  return (yield* readStored(ALARM_KEY)) !== undefined;
+}
+
+/** Whether it ripened: from now on it is served, or may be released. */
+export function* ripenBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
+  const { delays: { notice, ripening } } = node, begun = yield* now();
+  if (!node.isSound || grant.state === "unknown" || node.quietSince === undefined) return false;
+  if (begun - node.quietSince < ripening) return false;
+  if (yield* hasAlarm()) return false;
+  if (!(yield* isStillMe(node))) return false;
+  const record = yield* readStored<BlockRecord>(grant.key);
+  const isMine = record !== undefined && !record.isGoing &&
+    isOwnedBy(record.value, node.self.node, node.held.generation) && record.value.owner!.claim === grant.claim;
+  if (!isMine || (yield* now()) - begun > notice || node.quietSince === undefined) return false;
+  yield* node.note({ ...node.notes, ripe: [...node.notes.ripe, grant.claim] });
+  return true;
+}
+
+function* isStillMe({ self, held }: ClusterNode): Steps<boolean> {
+  const record = yield* readStored<NodeRecord>(nodeKey(self.node));
+  if (record === undefined) return false;
+  const { value: { boot, machine, generation, isContested, state } } = record;
+  return boot === self.boot && machine === self.machine && generation === held.generation && !isContested &&
+    state !== "off";
+}
+
+/** Whether it is gone. What has not ripened in this boot is not mine to give away: the disk may be a copy. */
+export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
+  if (!node.isSound || !node.notes.ripe.includes(grant.claim)) return false;
+  const closing: Grant = { ...grant, state: "closing" };
+  if (grant.state !== "closing") yield* node.keepGrant(closing);
+  if ((yield* usedBlocks()).includes(grant.key)) return false;
+  const record = yield* readStored<BlockRecord>(grant.key);
+  const isMine = record !== undefined && record.value.owner?.claim === grant.claim;
+  if (isMine) {
+    if (!(yield* isStillMe(node))) return false;
+    const { owner: _, ...value } = record.value;
+    const written = yield* putRecord<BlockRecord>(grant.key, record, { ...value, lastNode: node.self.node });
+    // Read again the next time, and then seen to be done, or repeated.
+    if (typeof written !== "object") return false;
+  }
+  yield* node.dropGrant(grant);
+  return true;
+}
+
+/** At each connection, when the own record changes, and from time to time. */
+export function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
+  const wasMine = yield* node.confirm();
+  if (!wasMine) node.quietSince = yield* now();
+  if (!node.isSound) return;
+  const { node: name } = node.self;
+  const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
+  const used = yield* usedBlocks(),
+    keys = new Set([...[...node.held.grants, ...listed].map(({ key }) => key), ...used]);
+  for (const key of keys) yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+}
+
+interface Verification {
+  pool: PoolOfBlocks;
+  newClaim: () => string;
+  isUsed: boolean;
+}
+
+function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: Verification): Steps<void> {
+  const found = yield* readStored<BlockRecord>(key), grant = node.held.grants.find((each) => each.key === key);
+  if (found !== undefined && isOwnedBy(found.value, node.self.node, node.held.generation)) {
+    const { version, value: { owner } } = found;
+    if (grant !== undefined && version < grant.version) yield* node.alarm(`${key} is that of an earlier time`);
+    const isWiped = node.held.wipedIn === node.self.boot;
+    const state = grant?.state ?? (isWiped ? "unknown" : "held");
+    node.conflicts.delete(key);
+    if (grant?.version === version && grant.claim === owner!.claim) return;
+    yield* node.keepGrant({ key, claim: owner!.claim, state, version });
+    return;
+  }
+  if (!isUsed && (grant === undefined || !node.isServed(grant))) {
+    node.conflicts.delete(key);
+    if (grant !== undefined) yield* node.dropGrant(grant);
+    return;
+  }
+  yield* node.alarm(`${key} is no longer ${node.self.node}'s in the store`);
+  yield* putBack(node, grant ?? { key, claim: newClaim(), state: "unknown", version: 0 }, pool);
+}
+
+const MOST_ATTEMPTS = 16;
+
+/** Who has containers there says so again at once when another was faster, until that one has it for good. */
+function* putBack(node: ClusterNode, { key, claim, state }: Grant, pool: PoolOfBlocks): Steps<void> {
+  const owner = { node: node.self.node, generation: node.held.generation, claim };
+  const index = Number(key.slice(key.lastIndexOf(".") + 1));
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+    const found = yield* readStored<BlockRecord>(key);
+    if (found?.value.owner?.claim === claim) {
+      return yield* node.keepGrant({ key, claim, state, version: found.version });
+    }
+    if (found?.value.owner !== undefined) {
+      node.conflicts.set(key, found.value.owner.node);
+      return;
+    }
+    yield* putRecord<BlockRecord>(key, found, { poolBirth: pool.birth, index, owner });
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Who this host is in the cluster, and which blocks it may give addresses out of. ADD and DEL read what is served; nothing
+ * here is on their way.
+ *
+ * Two delays make it safe: a connected agent notices what concerns it within `notice`, and nothing is served until
+ * `ripening` has passed since anything was in doubt, which is more than twice as long and a restart.
+ */
+import {
+  type BootNotes,
+  type Grant,
+  type KeptState,
+  now,
+  putRecord,
+  readStored,
+  type Steps,
+  StoreSilent,
+  usedBlocks,
+} from "./effects.ts";
+import { ALARM_KEY, type AlarmRecord, nodeKey, type NodeRecord, type Stored } from "./records.ts";
+
+export interface Self {
+  node: string;
+  machine: string;
+  boot: string;
+}
+
+export interface Delays {
+  notice: number;
+  ripening: number;
+}
+
+/** `refused`: the record is another machine's. `contested`: another machine says that it is this node. */
+export type Standing = "away" | "joined" | "draining" | "contested" | "refused";
+
+/** A put of which nobody knows the outcome is looked at again so often, and then the store counts as silent. */
+const MOST_ATTEMPTS = 16;
+
+export class ClusterNode {
+  standing: Standing = "away";
+  /** Since when nothing has been in doubt; undefined while something is. */
+  quietSince?: number;
+  /** Blocks that are another node's, although containers here have addresses of them: a person has to decide. */
+  readonly conflicts = new Map<string, string>();
+  /** What a person has to know, the newest last. */
+  readonly remarks: string[] = [];
+
+  constructor(
+    readonly self: Self,
+    readonly delays: Delays,
+    public held: KeptState,
+    public notes: BootNotes,
+  ) {}
+
+  /** At each start of the agent, and with each connection. */
+  *join(): Steps<void> {
+    this.quietSince = undefined;
+    yield* this.confirm();
+    this.quietSince = yield* now();
+  }
+
+  /** Whether the record was mine already, as I know it. */
+  *confirm(): Steps<boolean> {
+    const key = nodeKey(this.self.node);
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      const found = yield* readStored<NodeRecord>(key), wanted = yield* this.recordFor(found);
+      if (wanted === undefined) {
+        yield* this.accept(found!.value);
+        return attempt === 0;
+      }
+      if (wanted === "refused") {
+        this.standing = "refused";
+        return false;
+      }
+      const written = yield* putRecord(key, found, wanted);
+      if (typeof written === "object") {
+        yield* this.accept(wanted);
+        return false;
+      }
+      if (written === "refused") throw new StoreSilent(`${key} cannot be written`);
+    }
+    throw new StoreSilent(`${key} changes again and again`);
+  }
+
+  /** What the record has to be: undefined where it is that already. */
+  private *recordFor(found: Stored<NodeRecord> | undefined): Steps<NodeRecord | "refused" | undefined> {
+    const { machine, boot } = this.self, { generation } = this.held;
+    const fresh = (number: number): NodeRecord => ({ generation: number, machine, boot, state: "joined" });
+    if (found === undefined) {
+      if (generation > 0) yield* this.alarm(`the record of ${this.self.node} is gone`);
+      return fresh(Math.max(1, generation));
+    }
+    const { value } = found;
+    if (value.machine !== machine) return "refused";
+    if (value.generation < generation) {
+      yield* this.alarm(`the record of ${this.self.node} is that of an earlier time`);
+      return fresh(generation);
+    }
+    if (value.state === "off") {
+      if ((yield* usedBlocks()).length > 0) return { ...value, state: "joined", boot };
+      yield* this.forgetGrants();
+      return fresh(value.generation + 1);
+    }
+    if (value.boot === boot) return undefined;
+    const isSomebodyElse = this.notes.hasJoined && !this.held.boots.includes(value.boot);
+    if (!isSomebodyElse) return { ...value, boot };
+    return value.isContested ? undefined : { ...value, isContested: true };
+  }
+
+  private *accept({ generation, state, isContested, boot }: NodeRecord): Steps<void> {
+    const isWiped = this.notes.hasJoined && this.held.generation === 0;
+    const isKnown = this.held.boots.includes(this.self.boot) && this.held.generation === generation && !isWiped;
+    if (!isKnown && boot === this.self.boot) {
+      // Blocks of an earlier generation are dead.
+      const grants = this.held.generation === generation ? this.held.grants : [];
+      const boots = [...new Set([...this.held.boots, this.self.boot])];
+      const wipedIn = isWiped ? this.self.boot : this.held.wipedIn;
+      yield* this.save({ ...this.held, generation, boots, grants, wipedIn });
+    }
+    if (!this.notes.hasJoined) yield* this.note({ ...this.notes, hasJoined: true });
+    this.standing = isContested ? "contested" : state === "draining" ? "draining" : "joined";
+  }
+
+  private *forgetGrants(): Steps<void> {
+    yield* this.note({ ...this.notes, ripe: [] });
+    yield* this.save({ ...this.held, grants: [] });
+  }
+
+  /** Who sees the first sign that the store has lost something says so: nothing ripens until a person has looked. */
+  *alarm(saw: string): Steps<void> {
+    this.quietSince = undefined;
+    this.remarks.push(saw);
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      const found = yield* readStored<AlarmRecord>(ALARM_KEY);
+      if (found !== undefined) return;
+      const written = yield* putRecord<AlarmRecord>(ALARM_KEY, undefined, { by: this.self.node, saw });
+      if (typeof written === "object") return;
+    }
+    throw new StoreSilent("the alarm cannot be written");
+  }
+
+  *save(held: KeptState): Steps<void> {
+    this.held = held;
+    yield { does: "save", held };
+  }
+
+  *note(notes: BootNotes): Steps<void> {
+    this.notes = notes;
+    yield { does: "note", boot: notes };
+  }
+
+  isServed({ state, claim }: Grant): boolean {
+    return state === "held" && this.notes.ripe.includes(claim);
+  }
+
+  *keepGrant(grant: Grant): Steps<void> {
+    const others = this.held.grants.filter(({ key }) => key !== grant.key);
+    yield* this.save({ ...this.held, grants: [...others, grant] });
+  }
+
+  /** Should the store show its claim once more, it has to ripen anew. */
+  *dropGrant({ key, claim }: Grant): Steps<void> {
+    yield* this.note({ ...this.notes, ripe: this.notes.ripe.filter((each) => each !== claim) });
+    yield* this.save({ ...this.held, grants: this.held.grants.filter((each) => each.key !== key) });
+  }
+
+  /** Whether this node may claim, ripen and release: it is who it says, as far as the store knows. */
+  get isSound(): boolean {
+    return this.standing === "joined" || this.standing === "draining";
+  }
+}
