@@ -53,7 +53,7 @@ export interface World {
   /** The end of a pair in the other namespace, or a container's link above a link of the host. */
   acrossFrom(netns: NetnsFacts, link: Link): LinkIn | undefined;
   /** The container to which a port of the host should lead; `at`: only at this address. */
-  publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined;
+  publisherOf(port: number, protocol: string, asked: string): { netns: NetnsFacts; at?: string } | undefined;
   /** The container for which the host's link was made, as people name it; undefined for others. */
   endOf(link: Link): string | undefined;
   /** The container that has the address, and its link. */

@@ -6,6 +6,7 @@ import type { Link } from "../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { AttachmentIndex } from "./attachment-index.ts";
 import { linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
+import type { PortOfHost } from "./published-ports.ts";
 import { Reading } from "./reading.ts";
 
 export class HostWorld implements World {
@@ -43,8 +44,12 @@ export class HostWorld implements World {
     return { netns: this.host, link };
   }
 
-  publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined {
-    for (const { attachment, at } of this.index.publishersOf(port, protocol)) {
+  publisherOf(port: number, protocol: string, asked: string): { netns: NetnsFacts; at?: string } | undefined {
+    const isMeant = ({ at = asked }: PortOfHost) => at === asked;
+    const publishers = this.index.publishersOf(port, protocol).toSorted((a, b) =>
+      Number(isMeant(b)) - Number(isMeant(a))
+    );
+    for (const { attachment, at } of publishers) {
       const netns = this.netnsOf(attachment);
       if (netns !== undefined) return { netns, at };
     }

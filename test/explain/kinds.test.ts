@@ -24,7 +24,7 @@ const bridge = (net: number, more: object = {}) => ({
 
 beforeAll(async () => {
   machine = await openMachine();
-  for (const name of ["outside", "p1", "p2", "m1", "m2", "s1", "s2", "a1", "a2", "b1", "i1", "i2"]) {
+  for (const name of ["outside", "p1", "p2", "m1", "m2", "s1", "s2", "a1", "a2", "b1", "i1", "i2", "v1", "v2"]) {
     await machine.container(name);
   }
   await machine.sh(UPLINK);
@@ -37,6 +37,12 @@ beforeAll(async () => {
   configure("spoof", [bridge(51, { macspoofchk: true })]);
   configure("apart", [bridge(52), { type: "firewall", ingressPolicy: "same-bridge" }]);
   configure("beyond", [bridge(53), { type: "firewall", ingressPolicy: "same-bridge" }]);
+  configure("private", [{
+    type: "macvlan",
+    master: "eth1",
+    mode: "private",
+    ipam: { type: "host-local", ranges: [[{ subnet: "198.18.0.0/24", rangeStart: "198.18.0.80" }]] },
+  }]);
   configure("alone", [bridge(54, { portIsolation: true })]);
   const attached = {
     point: ["p1", "p2"],
@@ -45,6 +51,7 @@ beforeAll(async () => {
     apart: ["a1", "a2"],
     beyond: ["b1"],
     alone: ["i1", "i2"],
+    private: ["v1", "v2"],
   };
   for (const [network, names] of Object.entries(attached)) for (const name of names) await must("add", network, name);
 });
@@ -68,6 +75,7 @@ const passes: [from: string, to: string, address: string, verdict: string][] = [
   ["s1", "198.18.0.2", "198.18.0.2", "leaves"],
   ["a1", "a2", "10.52.0.3", "arrives"],
   ["i1", "198.18.0.2", "198.18.0.2", "leaves"],
+  ["v1", "198.18.0.2", "198.18.0.2", "leaves"],
 ];
 
 test.each(passes)("%s reaches %s", async (from, to, address, verdict) => {
@@ -79,6 +87,8 @@ const kept: [from: string, to: string, address: string, code: string][] = [
   ["m1", "198.18.0.1", "198.18.0.1", "macvlan-host"],
   ["a1", "b1", "10.53.0.2", "kept-apart"],
   ["i1", "i2", "10.54.0.3", "port-isolated"],
+  ["v1", "v2", "198.18.0.81", "kept-apart"],
+  ["m1", "v1", "198.18.0.80", "kept-apart"],
 ];
 
 test.each(kept)("%s does not reach %s, on purpose", async (from, to, address, code) => {

@@ -62,7 +62,9 @@ function atPort(world: World, traveller: Traveller, input: Link): Move[] {
   const isAsAsked = traveller.tracked.every((each) =>
     each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
   );
-  const publisher = netns === world.host && isAsAsked ? world.publisherOf(port, kind) : undefined;
+  const publisher = netns === world.host && isAsAsked
+    ? world.publisherOf(port, kind, formatAddress(destination))
+    : undefined;
   if (publisher !== undefined) {
     const { label } = publisher.netns, asked = formatAddress(destination);
     // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.

@@ -1,5 +1,6 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
+import { macvlan } from "../../ffi/netlink/route/link-kinds.ts";
 import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
 import { isAddressOf, isLoopback, type LinkIn, sysctlFor, type World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
@@ -95,7 +96,9 @@ function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: 
 function overParent(world: World, traveller: Traveller, link: Link, parent: LinkIn, nextHop: Uint8Array): Move[] {
   const at = entering(traveller, world.host);
   const shim = hostsLinkBeside(world, parent.link, nextHop);
-  if (shim !== undefined) return [{ to: "receive", traveller: at, link: shim }];
+  if (shim !== undefined) {
+    return apartByMode(at, parent.link, [link, shim]) ?? [{ to: "receive", traveller: at, link: shim }];
+  }
   if (isAddressOf(world.host, nextHop)) {
     const text = `a ${link.kind} does not reach ${formatAddress(nextHop)} of its own host`;
     return stopped(at, { code: "macvlan-host", what: parent.link.name, text });
@@ -103,8 +106,30 @@ function overParent(world: World, traveller: Traveller, link: Link, parent: Link
   const down = notUp(at, parent.link);
   if (down !== undefined) return down;
   const beside = holderAcross(world, nextHop, parent.link.index);
-  if (beside !== undefined) return toHolder(world, traveller, link, beside, nextHop);
+  if (beside !== undefined) {
+    return apartByMode(traveller, parent.link, [link, beside.link]) ??
+      toHolder(world, traveller, link, beside, nextHop);
+  }
   return leaves(traveller, parent.link, `by ${parent.link.name}, with the MAC address of ${link.name}`, link);
+}
+
+/** Undefined where the kernel itself takes the frame from one macvlan to the other. */
+function apartByMode(traveller: Traveller, parent: Link, links: readonly Link[]): Move[] | undefined {
+  const other = links.map(({ kind, kindData }) => kind === "macvlan" && kindData && macvlan.settings(kindData).mode)
+    .find((mode) => mode && mode !== "bridge");
+  if (!other) return undefined;
+  const what = parent.name;
+  return other === "vepa"
+    ? stopped(
+      traveller,
+      { code: "other-switch", what, text: `the mode vepa leaves it to the switch behind ${what}` },
+      "unknown",
+    )
+    : stopped(traveller, {
+      code: "kept-apart",
+      what,
+      text: `the mode ${other} of macvlan keeps links above ${what} apart`,
+    });
 }
 
 /** The MAC address that a container has for its next hop, where that is the host. */
