@@ -147,7 +147,8 @@ export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
     ...traveller,
     netns,
     port: undefined,
-    packet: { ...packet, ...connection, mark: knownNumber(0), typeOf, outputFor },
+    // A way by a VRF is not walked.
+    packet: { ...packet, ...connection, mark: knownNumber(0), isOutsideVrfs: true, typeOf, outputFor },
   };
 }
 
