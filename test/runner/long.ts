@@ -69,6 +69,7 @@ interface Part {
 /** With the tests that are cases of the table, where the file has others. */
 const inShares: readonly Part[] = [
   { file: "test/differential/plugins.test.ts" },
+  { file: "test/explain/engines.test.ts" },
   { file: "test/explain/healthy.test.ts" },
   { file: "test/explain/set-ups.test.ts" },
   { file: "test/faults/errno-sweep.test.ts" },

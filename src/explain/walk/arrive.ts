@@ -48,9 +48,8 @@ function atPort(world: World, traveller: Traveller, input: Link | undefined): Mo
   const name = `${protocol === TCP ? "tcp" : "udp"}/${port}`;
   const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
     .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input?.index));
-  if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
-    return arrived(`in ${where}, where a program listens at ${name}`);
-  }
+  const isHeard = sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination));
+  const heardText = `in ${where}, where a program listens at ${name}`;
   const isAsAsked = traveller.tracked.every((each) =>
     each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
   );
@@ -59,15 +58,22 @@ function atPort(world: World, traveller: Traveller, input: Link | undefined): Mo
     const { label } = publisher.netns, asked = formatAddress(destination);
     // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.
     const isMeant = asked !== "::1" && (publisher.at ?? asked) === asked;
-    if (isMeant) {
-      const text = `no rule leads ${name} of ${where} to ${label}, which publishes it`;
+    const hasFamily = publisher.netns.addresses().some(({ bytes, scope }) =>
+      scope === 0 && bytes.length === destination.length
+    );
+    if (isMeant && (hasFamily || !isHeard)) {
+      // podman has its ports on the host listened at, so that nobody else takes them, and answers nothing there.
+      const heard = isHeard ? "; a program of the host listens there instead" : "";
+      const text = `no rule leads ${name} of ${where} to ${label}, which publishes it${heard}`;
       return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher.netns) });
     }
+    if (isHeard) return arrived(heardText);
     const text = `${label} publishes ${name}${
       publisher.at === undefined ? "" : ` at ${publisher.at}`
     }, and not at ${asked}`;
     return stopped(traveller, { code: "published-elsewhere", what: name, text });
   }
+  if (isHeard) return arrived(heardText);
   const others = sockets.map(({ address }) => formatAddress(address));
   const onLoopback = sockets.length > 0 && others.every((each) => each.startsWith("127.") || each === "::1");
   if (onLoopback) {

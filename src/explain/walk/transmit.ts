@@ -159,12 +159,15 @@ function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
     : "";
 }
 
+/** Kinds of resources with which a network masquerades. From an internal network of podman nothing comes so far. */
+const MASQUERADING = ["masquerade", "network-rules", "firewalld-network"];
+
 /** Its network masquerades, and this packet is not. */
 function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined {
   const { direction, netns, tracked, packet } = traveller, sender = tracked[0]?.netns;
   const here = tracked.find((each) => each.netns === netns);
   if (direction === "answer" || here === undefined || sender === netns) return undefined;
-  if (sender?.container?.kinds.includes("masquerade") !== true) return undefined;
+  if (sender?.container?.kinds.some((kind) => MASQUERADING.includes(kind)) !== true) return undefined;
   const source = endsOf(packet).source;
   if (textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
   // A rule of others may have taken it out on purpose: to private networks, which know the way back.

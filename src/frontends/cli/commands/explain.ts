@@ -1,5 +1,5 @@
 /** `patchbay explain`. */
-import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { gistOf, type KnownAttachment } from "../../../engine/operator/known-attachment.ts";
 import { explanationDocument } from "../../../explain/document.ts";
 import { HostWorld } from "../../../explain/host-world.ts";
 import {
@@ -158,7 +158,9 @@ function questionsOf(given: GivenArguments, attachments: readonly KnownAttachmen
 }
 
 function partyOf(operand: string, attachments: readonly KnownAttachment[]): { party: Party; port?: number } {
-  const named = namedBy(operand, attachments, DIGITS_TO_SHOW)[0];
+  const all = namedBy(operand, attachments, DIGITS_TO_SHOW);
+  // containerd attaches the loopback of a pod, too.
+  const named = all.find((each) => gistOf(each).addresses.length > 0) ?? all[0];
   if (named !== undefined) return { party: { is: "container", attachment: named, label: labelOf(named) } };
   const party = partyNamed(operand);
   if (party === undefined) {
@@ -167,6 +169,8 @@ function partyOf(operand: string, attachments: readonly KnownAttachment[]): { pa
   return party;
 }
 
+/** A path under /proc is nothing to know a container by. */
 function labelOf(attachment: KnownAttachment): string {
-  return shownName(attachment) ?? shortId(attachment.containerId);
+  const name = shownName(attachment);
+  return name === undefined || name.startsWith("/") ? shortId(attachment.containerId) : name;
 }
