@@ -195,7 +195,7 @@ export const codes = {
   },
   "other-switch": {
     title: "another switch decides",
-    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`.",
+    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`. `--live` shows whether a packet passes.",
   },
   "too-far": {
     title: "the packet goes round in circles, or takes more ways than are followed",

@@ -60,6 +60,8 @@ export interface World {
   publisherOf(port: number, protocol: string): { netns: NetnsFacts; at?: string } | undefined;
   /** The container for which the host's link was made, as people name it; undefined for others. */
   endOf(link: Link): string | undefined;
+  /** Whether the host's link was made as a port of Open vSwitch, which in userspace the kernel does not tell. */
+  isSwitched(link: Link): boolean;
   /** The container that has the address on a link behind this one of the host. */
   holderOf(address: Uint8Array): LinkIn | undefined;
 }

@@ -57,6 +57,11 @@ export class HostWorld implements World {
     return attachment && this.nameOf(attachment);
   }
 
+  isSwitched({ name }: Link): boolean {
+    const attachment = this.index.madeLink(name);
+    return attachment !== undefined && madeKinds(attachment).includes("ovs-port");
+  }
+
   holderOf(address: Uint8Array): LinkIn | undefined {
     for (const attachment of this.index.holders.get(formatAddress(address)) ?? []) {
       const netns = this.netnsOf(attachment);

@@ -1,11 +1,12 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
-import { isAddressOf, isLoopback, type LinkIn, type World } from "../facts.ts";
+import { isAddressOf, isLoopback, linkAt, type LinkIn, type NetnsFacts, type World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import {
   answerAstray,
+  askSwitch,
   byProgram,
   isUnanswered,
   nobodyAnswers,
@@ -72,7 +73,8 @@ function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: 
   if (wrong !== undefined) return wrong;
   const sending = remembering(traveller, link, nextHop);
   const at = noted(sending, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
-  return [{ to: "receive", traveller: entering(at, world.host), link: across.link }];
+  const receiver = netns.neighbour(link, nextHop)?.mac;
+  return [{ to: "receive", traveller: { ...entering(at, world.host), receiver }, link: across.link }];
 }
 
 /** Above one parent, links reach one another and what is outside, but not the host. */
@@ -108,10 +110,22 @@ function wrongNeighbour(
   // Off its bridge, whose MAC address the container has.
   if (across.master === undefined && traveller.netns.container?.kinds.includes("bridge-port")) return undefined;
   const { mac, master } = across, links = world.host.links();
-  const right = master === undefined
+  const right = world.isSwitched(across)
+    ? links.filter(({ index }) => hasAddress(world.host, index, nextHop)).map((each) => each.mac)
+    : master === undefined
     ? [mac]
     : links.filter((each) => each.index === master || each.master === master).map((each) => each.mac);
   return otherMac(world, traveller, link, nextHop, right, world.host.label);
+}
+
+function hasAddress(netns: NetnsFacts, index: number, address: Uint8Array): boolean {
+  return netns.addresses().some(({ linkIndex, bytes }) => linkIndex === index && isSameBytes(bytes, address));
+}
+
+/** An internal port of Open vSwitch, or a VLAN of one; in userspace, the kernel knows it for a tap. */
+function mayBeOfSwitch(host: NetnsFacts, link: Link): boolean {
+  const { kind } = (link.kind === "vlan" && link.link && linkAt(host, link.link)) || link;
+  return kind === "openvswitch" || kind === "tun";
 }
 
 /** To whom a link outside leads is not seen here. */
@@ -126,14 +140,22 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   if (astray !== undefined) return astray;
   const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
   if (holder !== undefined && holder.netns !== netns) {
-    const isAbove = world.acrossFrom(holder.netns, holder.link)?.link.index === link.index;
-    if (isAbove && holder.link.kind !== "veth") {
+    const own = world.acrossFrom(holder.netns, holder.link)?.link;
+    if (own?.index === link.index && holder.link.kind !== "veth") {
       const text = `${netns.label} does not reach a ${holder.link.kind} above its own ${link.name}`;
       return stopped(traveller, { code: "macvlan-host", what: link.name, text });
     }
     const { label } = holder.netns, whose = `${formatAddress(destinationOf(traveller))} is ${label}'s, on this host`;
+    const isSwitched = own !== undefined && world.isSwitched(own);
+    if (isSwitched && netns === world.host && mayBeOfSwitch(netns, link)) {
+      const text = `${whose}; whether ${link.name} leads there, flows of Open vSwitch decide`;
+      return stopped(traveller, { code: "other-switch", what: link.name, text, mend: askSwitch(link) }, "unknown");
+    }
     const text = `${whose}, and the way there leads out by ${link.name}`;
-    return stopped(traveller, { code: "leads-away", what: "route", text, mend: repairOf(holder.netns) });
+    const mend = isSwitched
+      ? [{ advice: "the host's own port of Open vSwitch in the container's VLAN is down, or has no address" }]
+      : repairOf(holder.netns);
+    return stopped(traveller, { code: "leads-away", what: "route", text, mend });
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;

@@ -61,6 +61,8 @@ export interface Traveller {
   tracked: readonly Tracked[];
   /** Whom the sender of a frame takes for the next on the way. */
   nextHop?: Uint8Array;
+  /** Its MAC address, of a frame that a container has sent; undefined when it has not answered so far. */
+  receiver?: string;
   /** The port of a bridge by which the host received it. */
   port?: number;
   /** The link by which somebody outside sent it to the host; undefined for a sender on this host. */
@@ -147,6 +149,7 @@ export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
     ...traveller,
     netns,
     port: undefined,
+    receiver: undefined,
     // A way by a VRF is not walked.
     packet: { ...packet, ...connection, mark: knownNumber(0), isOutsideVrfs: true, typeOf, outputFor },
   };
