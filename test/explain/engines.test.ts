@@ -111,7 +111,10 @@ const engines: Record<string, Engine> = {
       for (const [index, [name, options]] of Object.entries(networks).entries()) {
         await podman.call("network", "create", "--subnet", `10.${index + 6}.0.0/24`, ...options, name);
       }
-      return await startInPodman(podman, { in1: "in", in2: "in", ap: "apart", al: "alone" });
+      await podman.call("network", "create", "--subnet", "10.9.0.0/24", "--subnet", "fd09::/64", "--ipv6", "both");
+      const ids = await startInPodman(podman, { in1: "in", in2: "in", ap: "apart", al: "alone" });
+      const six = ["run", "-d", "--name", "six", "--network", "both", "-p", "9006:80", IMAGE];
+      return { ...ids, six: await podman.call(...six, "/bin/busybox", "httpd", "-f", "-p", "[::]:80", "-h", "/www") };
     },
     usual: ["tcp/443", "udp/53", "tcp/8080"],
     passes: [
@@ -119,6 +122,8 @@ const engines: Record<string, Engine> = {
       [NAMES, "arrives"],
       [["in1", "in2", "tcp/80"], "arrives"],
       [["ap", "web", "tcp/80"], "arrives"],
+      [["six", "fd99::2", "tcp/7000"], "leaves"],
+      [["outside", "fd99::1", "tcp/9006"], "arrives"],
     ],
     setUps: [
       ...setUpsOn("podman1"),
@@ -151,6 +156,13 @@ const engines: Record<string, Engine> = {
       },
       keptApart("an internal network, from another one", ["web", "in1", "tcp/80"]),
       keptApart("an internal network, from outside", ["outside", "in1", "tcp/80"]),
+      {
+        what: "a published port at ::1",
+        break: "true",
+        ask: ["host", "::1", "tcp/9006"],
+        code: "martian",
+        mend: "none",
+      },
       { ...keptApart("two isolated networks", ["ap", "al", "tcp/80"]), owner: "netavark" },
     ],
   },
@@ -223,7 +235,7 @@ async function openStage({ start, typed = (name) => name }: Engine): Promise<Sta
       if (port === "7000") return await server.ask(place, address) !== undefined;
       const ask = kind === "udp"
         ? ["busybox", "nslookup", "jug.dns.podman", address]
-        : ["busybox", "wget", "-qO-", `http://${address}:${port}/`];
+        : ["busybox", "wget", "-qO-", `http://${address.includes(":") ? `[${address}]` : address}:${port}/`];
       const seconds = String(Math.ceil(patienceMs() / 1000));
       return (await machine.run(["timeout", seconds, ...ask], { in: place })).code === 0;
     },

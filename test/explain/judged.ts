@@ -3,7 +3,8 @@ import { expect } from "bun:test";
 import { type ExplanationDocument, explanations } from "../../src/explain/explanation.schema.ts";
 import type { Container, Machine, Outcome } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import type { Server } from "../support/traffic.ts";
+import type { Network } from "../support/network.ts";
+import { serve, type Server } from "../support/traffic.ts";
 import { untilTrue } from "../support/until-true.ts";
 import type { SetUp } from "./set-ups.ts";
 
@@ -65,3 +66,56 @@ export async function expectStopped(at: Judged, setUp: SetUp, mended = /arrives|
   expect(await untilTrue(() => at.isAnswered(ask), Boolean)).toBe(true);
   expect((await at.explain(ask)).said).toMatchObject({ verdict: expect.stringMatching(mended) });
 }
+
+/**
+ * `web` and `jug`, which a network attaches, and whom else they ask. They serve port 80, and `other` port 7000. In a set-up,
+ * `$port` is web's end on the host.
+ */
+export async function judgedOn(
+  machine: Machine,
+  net: Network,
+  other: Container,
+  addresses: Record<string, string> = {},
+) {
+  const containers: Record<string, Container> = { outside: other }, ports: string[] = [], servers: Server[] = [];
+  for (const name of ["web", "jug"]) {
+    const container = containers[name] = await machine.container(name);
+    const { ips: [{ address }], interfaces } = await net.add(container);
+    addresses[name] = address.split("/")[0];
+    ports.push(interfaces.find(({ name }: { name: string }) => name.startsWith("veth"))?.name ?? "");
+    servers.push(await serve(machine, container, "tcp", 80));
+  }
+  servers.push(await serve(machine, other, "tcp", 7000));
+  const sh: Machine["sh"] = (script, options) => machine.sh(`port=${ports[0]}; ${script}`, options);
+  const judged: Judged = {
+    machine: { ...machine, sh },
+    explain: explaining((args) => machine.run([PATCHBAY, ...args])),
+    isAnswered: asking(machine, { containers, addresses, askers: { tcp: servers[0]! } }),
+  };
+  const end = async () => {
+    for (const server of servers) await server[Symbol.asyncDispose]();
+  };
+  return { ...judged, [Symbol.asyncDispose]: end };
+}
+
+/** Also what somebody has told `web` of its neighbours. */
+export async function mendAll({ machine }: Judged, undo = "true"): Promise<void> {
+  await machine.sh(`${undo}; nft flush ruleset; ip -n web neighbour flush all nud permanent`);
+  await machine.run([PATCHBAY, "repair"]);
+}
+
+/** What is printed mends it, unless `more` says otherwise. */
+export const setUpOf = (
+  what: string,
+  script: string,
+  ask: readonly string[],
+  code: string,
+  more: Partial<SetUp> = {},
+): SetUp => ({
+  what,
+  break: script,
+  ask,
+  code,
+  mend: "printed",
+  ...more,
+});

@@ -69,9 +69,10 @@ interface Part {
 /** With the tests that are cases of the table, where the file has others. */
 const inShares: readonly Part[] = [
   { file: "test/differential/plugins.test.ts" },
+  { file: "test/explain/dhcp.test.ts", named: "broken: " },
   { file: "test/explain/engines.test.ts" },
   { file: "test/explain/healthy.test.ts" },
-  { file: "test/explain/ovs-and-dhcp.test.ts", named: "broken: " },
+  { file: "test/explain/open-vswitch.test.ts", named: "broken: " },
   { file: "test/explain/set-ups.test.ts" },
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },

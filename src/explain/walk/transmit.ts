@@ -21,7 +21,7 @@ import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
 import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
-  const down = notUp(traveller, link);
+  const down = parentDown(world, traveller, link) ?? notUp(traveller, link);
   if (down !== undefined) return down;
   if (isLoopback(link)) return [{ to: "loop", traveller, link }];
   const local = fromLoopback(traveller, link);
@@ -30,6 +30,13 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   if (unseen !== undefined) return unseen;
   const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
   return throughHook(sent, { hook: "egress", device: link.name, output: link }, (next) => onward(world, next, link));
+}
+
+/** Why a link above one of the host's has no carrier. */
+function parentDown(world: World, traveller: Traveller, link: Link): Move[] | undefined {
+  if (!link.up || link.hasCarrier || link.kind === "veth") return undefined;
+  const parent = world.acrossFrom(traveller.netns, link)?.link;
+  return parent && notUp(entering(traveller, world.host), parent);
 }
 
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
