@@ -12,7 +12,7 @@
  */
 import { basename, join } from "node:path";
 import { z } from "zod";
-import { explanations } from "../src/explain/explanation.schema.ts";
+import { explanations, overview } from "../src/explain/explanation.schema.ts";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
@@ -42,6 +42,7 @@ export async function generate(): Promise<Map<string, string>> {
   };
   publish("result", jsonSchema(result10));
   publish("explanations", jsonSchema(explanations));
+  publish("overview", jsonSchema(overview));
   publish("network-config", jsonSchema(networkConfig));
   const confs = new Map<string, z.ZodType>(), schemas = new Map<string, JsonSchema>(), ipam = new Set<string>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {

@@ -161,6 +161,22 @@ export const codes = {
     title: "two containers have one address",
     help: "Leases were lost, or two networks give out one subnet. Detach one of the two, and attach it again.",
   },
+  "lease-unheld": {
+    title: "a lease of host-local is of no attachment that is on record",
+    help:
+      "Its container was removed without DEL, or another program attached it. `patchbay ipam list` shows them, and " +
+      "`patchbay ipam release` gives one back. Too many of them empty the pool.",
+  },
+  "lease-missing": {
+    title: "an attachment has an address without the lease for it",
+    help:
+      "Somebody has removed or replaced the file of the lease. The next container may get the same address: detach " +
+      "this one, and attach it again.",
+  },
+  "engine-without-network": {
+    title: "an engine finds no network for its pods",
+    help: "It takes the first file of its directory by name. `patchbay lint` says what is wrong with it.",
+  },
   "forwarding-reset": {
     title: "a file sets forwarding to 0 when the host starts, or when its service is restarted",
     help: "sysctl.d(5) says which file wins. What Patchbay has switched on is off again then.",

@@ -1,4 +1,4 @@
-/** What `patchbay explain --json` prints: a list of explanations. */
+/** What `patchbay explain --json` prints: a list of explanations; with `--all`, an overview. */
 import { z } from "zod";
 import { type Code, codes } from "./codes.ts";
 
@@ -77,5 +77,25 @@ export const explanation = z.strictObject({
 });
 
 export const explanations = z.array(explanation);
+
+const hostFinding = z.strictObject({
+  code: z.enum(codeNames).describe("docs/explain.md lists the codes."),
+  text: z.string().describe("The fact as it was read."),
+});
+
+const engine = z.strictObject({
+  engine: z.string().describe("The engine that gives every pod one network."),
+  directory: z.string().describe("Where it looks for networks."),
+  network: z.string().optional().describe("The one that it takes."),
+  path: z.string().optional().describe("Its file."),
+  problem: z.string().optional().describe("Why it has none."),
+  passedOver: z.array(z.string()).describe("Files of networks that pods do not get."),
+});
+
+export const overview = z.strictObject({
+  host: z.array(hostFinding).describe("What concerns the whole host."),
+  engines: z.array(engine).describe("Which network each engine takes for its pods."),
+  ways: explanations.describe("Each container's way out, names, and published ports."),
+});
 
 export type ExplanationDocument = z.infer<typeof explanation>;

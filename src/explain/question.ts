@@ -9,8 +9,9 @@ import { strangerOf } from "./walk/traveller.ts";
 
 export type Party =
   | { is: "container"; attachment: KnownAttachment; label: string }
-  | { is: "address"; bytes: Uint8Array }
-  | { is: "outside" }
+  /** `by`: the link of the host by which its packets come, where that is not the one of the route to it. */
+  | { is: "address"; bytes: Uint8Array; by?: string }
+  | { is: "outside"; by?: string }
   | { is: "host" };
 
 export interface Question {
@@ -28,7 +29,7 @@ type ProtocolName = keyof typeof PROTOCOLS;
 /** `tcp`, `udp/53`; undefined for other text. */
 export function protocolNamed(text: string): { protocol: ProtocolName; port?: number } | undefined {
   const [, name, port] = /^(tcp|udp|icmp)(?:\/([0-9]{1,5}))?$/.exec(text.toLowerCase()) ?? [];
-  if (name === undefined || Number(port ?? 1) > 65535 || Number(port ?? 1) === 0) return undefined;
+  if (name === undefined || !isPort(Number(port ?? 1))) return undefined;
   if (name === "icmp" && port !== undefined) return undefined;
   return { protocol: name as ProtocolName, port: port === undefined ? undefined : Number(port) };
 }
@@ -42,14 +43,23 @@ export function protocolText({ protocol, port }: Pick<Question, "protocol" | "po
   return port === undefined ? name : `${name}/${port}`;
 }
 
-/** `host:8080`, `[fd00::1]:53`, an address, or a word; undefined when it is a container's name. */
-export function partyNamed(text: string): { party: Party; port?: number } | undefined {
+/** `host:8080`, `[fd00::1]:53`, or a name alone. */
+export function nameAndPort(text: string): { name: string; port?: number } {
   const [, name = text, port] = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/.exec(text)?.filter((each) => each) ?? [];
-  const given = port === undefined ? {} : { port: Number(port) };
-  if (name === "outside") return { party: { is: "outside" }, ...given };
-  if (name === "host") return { party: { is: "host" }, ...given };
+  return port === undefined ? { name } : { name, port: Number(port) };
+}
+
+/** An address, or a word; undefined when it is a container's name. `outside@eth1` comes by that link. */
+export function partyNamed(text: string): Party | undefined {
+  const [, name = text, by] = /^(.+)@([^@]+)$/.exec(text) ?? [];
+  if (text === "host") return { is: "host" };
+  if (name === "outside") return { is: "outside", by };
   const bytes = parseAddress(name);
-  return bytes && { party: { is: "address", bytes }, ...given };
+  return bytes && { is: "address", bytes, by };
+}
+
+export function isPort(port: number): boolean {
+  return port >= 1 && port <= 65535;
 }
 
 export interface Asked {
@@ -83,6 +93,10 @@ function originOf(world: World & NetnsOf, from: Party, family: 4 | 6): Origin | 
       ? { reason: `the network namespace of ${from.label} is gone, or not seen here` }
       : { netns };
   }
+  if (from.by !== undefined) {
+    const input = world.host.links().find(({ name }) => name === from.by);
+    return input === undefined ? { reason: `this host has no link ${from.by}` } : { netns: world.host, input };
+  }
   const sender = from.is === "address" ? from.bytes : strangerOf(family);
   const holder = world.holderOf(sender);
   if (holder !== undefined) return { netns: holder.netns };
@@ -92,6 +106,11 @@ function originOf(world: World & NetnsOf, from: Party, family: 4 | 6): Origin | 
   return input === undefined
     ? { reason: `this host has no route to ${partyText(from)}, so nothing comes from there` }
     : { netns: world.host, input };
+}
+
+/** Whether this host has a way to where strangers are. */
+export function comesFromOutside(world: World & NetnsOf, family: 4 | 6): boolean {
+  return !("reason" in originOf(world, { is: "outside" }, family));
 }
 
 function destinationFor(world: World & NetnsOf, to: Party, origin: Origin, family: 4 | 6): Uint8Array | undefined {
@@ -123,7 +142,10 @@ function addressOf(netns: NetnsFacts, ifName: string, family: 4 | 6): Uint8Array
 }
 
 export function partyText(party: Party): string {
-  return party.is === "container" ? party.label : party.is === "address" ? formatAddress(party.bytes) : party.is;
+  if (party.is === "container") return party.label;
+  if (party.is === "host") return party.is;
+  const who = party.is === "address" ? formatAddress(party.bytes) : party.is;
+  return party.by === undefined ? who : `${who}@${party.by}`;
 }
 
 /** An end that is an address says it; otherwise IPv4, unless a container has none. */

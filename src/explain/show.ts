@@ -33,15 +33,19 @@ export function explanationsText(answers: readonly Answered[], isVerbose: boolea
 }
 
 /** A line for each way that differs, the host's findings first; the others are counted. */
-export function overview(answers: readonly Answered[], findings: readonly HostFinding[]): string {
+export function overviewText(
+  answers: readonly Answered[],
+  findings: readonly HostFinding[],
+  notes: readonly string[],
+): string {
   const differ = answers.filter((each) => !isWell(each));
   const lines = [
     ...findings.map(({ code, text }) => `${code}  this host: ${text}`),
     ...differ.map((each) => `${codeText(each)}  ${visible(headline(each))}`),
   ];
-  if (answers.length === 0 && findings.length === 0) return "nothing is attached\n";
   const well = answers.length - differ.length;
-  return `${[...lines, `${well} of ${answers.length} ways arrive or leave`].join("\n")}\n`;
+  const last = answers.length === 0 ? "nothing is attached" : `${well} of ${answers.length} ways arrive or leave`;
+  return `${[...lines, ...notes.map(visible), last].join("\n")}\n`;
 }
 
 function codeText({ explanation }: Answered): string {

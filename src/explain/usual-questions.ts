@@ -8,7 +8,8 @@ import { type Party, protocolNumber, type Question } from "./question.ts";
 
 const HTTPS = 443;
 
-export function usualQuestions(attachment: KnownAttachment, label: string): Question[] {
+/** `outside`: the families in which somebody outside reaches the host. */
+export function usualQuestions(attachment: KnownAttachment, label: string, outside: readonly (4 | 6)[]): Question[] {
   const own: Party = { is: "container", attachment, label };
   const families = ([4, 6] as const).filter((family) => hasFamily(attachment, family));
   const out = families.filter((family) => hasDefaultRoute(attachment, family)).map((family): Question => ({
@@ -18,7 +19,7 @@ export function usualQuestions(attachment: KnownAttachment, label: string): Ques
     protocol: protocolNumber("tcp", family),
     port: HTTPS,
   }));
-  return [...out, ...namesOf(attachment, own), ...portsOf(attachment, families[0] ?? 4)];
+  return [...out, ...namesOf(attachment, own), ...portsOf(attachment, families, outside)];
 }
 
 function hasFamily(attachment: KnownAttachment, family: 4 | 6): boolean {
@@ -33,13 +34,17 @@ function namesOf(attachment: KnownAttachment, from: Party): Question[] {
   });
 }
 
-function portsOf(attachment: KnownAttachment, anyFamily: 4 | 6): Question[] {
-  return publishedPorts(attachment).map(({ at, port, protocol: name }): Question => {
+/** One that is published at all addresses is asked for in each family in which both can be reached, or in the first. */
+function portsOf(attachment: KnownAttachment, own: readonly (4 | 6)[], outside: readonly (4 | 6)[]): Question[] {
+  const both = own.filter((family) => outside.includes(family)), anywhere = both.length > 0 ? both : [own[0] ?? 4];
+  return publishedPorts(attachment).flatMap(({ at, port, protocol: name }): Question[] => {
     const bytes = at === undefined ? undefined : parseAddress(at);
-    const family = bytes === undefined ? anyFamily : bytes.length === 4 ? 4 : 6;
-    // From outside nobody reaches an address of the host alone.
-    const from: Party = { is: bytes?.[0] === LOOPBACK_NET && family === 4 ? "host" : "outside" };
-    const to: Party = bytes === undefined ? { is: "host" } : { is: "address", bytes };
-    return { from, to, family, protocol: protocolNumber(name, family), port };
+    const families = bytes === undefined ? anywhere : [bytes.length === 4 ? 4 as const : 6 as const];
+    return families.map((family) => {
+      // From outside nobody reaches an address of the host alone.
+      const from: Party = { is: bytes?.[0] === LOOPBACK_NET && family === 4 ? "host" : "outside" };
+      const to: Party = bytes === undefined ? { is: "host" } : { is: "address", bytes };
+      return { from, to, family, protocol: protocolNumber(name, family), port };
+    });
   });
 }

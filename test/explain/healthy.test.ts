@@ -77,6 +77,22 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     verdict: "leaves",
   },
   {
+    what: "firewalld's reverse-path check of IPv6",
+    how: nft(
+      "table inet firewalld { chain raw_PREROUTING { type filter hook prerouting priority -290; icmpv6 type { nd-router-advert, nd-neighbor-solicit } accept; meta nfproto ipv6 fib saddr . mark . iif oif missing drop; } }",
+    ),
+    ask: ["web", "fd99::2", "tcp/7000"],
+    verdict: "leaves",
+  },
+  {
+    what: "IPv6 between two links alone, where the kernel knows that",
+    // Where forwarding is switched off, so is this one.
+    how: "cd /proc/sys/net/ipv6/conf; ! test -e shop0/force_forwarding || { echo 0 >all/forwarding; " +
+      "echo 1 | tee shop0/force_forwarding eth1/force_forwarding; }",
+    ask: ["web", "fd99::2", "tcp/7000"],
+    verdict: "leaves",
+  },
+  {
     what: "a limit that is far away, for another protocol",
     how: nft(
       "table inet other { chain c { type filter hook forward priority 5; meta l4proto icmp limit rate over 9/second drop; } }",
@@ -200,3 +216,38 @@ test.each(ownShare(twice))("first $first.1, then $second.1", async ({ first, sec
   await town.reset();
   expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
 });
+
+test.each([
+  [
+    "between the ends of a pair",
+    "ip -n jug link set eth0 mtu 1300",
+    ["web", "jug", "tcp/80"],
+    "eth0",
+    "nobody is told",
+  ],
+  ["behind a router", "ip link set eth1 mtu 1300", OUT, "eth1", "the sender is told"],
+])("what carries less than came is told, %s: small packets pass", async (_, script, ask, what, text) => {
+  const { machine } = town,
+    sized = (bytes: number) =>
+      machine.run([
+        "nsenter",
+        "--net=/run/netns/web",
+        "ping",
+        "-nc1",
+        "-W1",
+        "-Mdo",
+        `-s${bytes}`,
+        TARGETS[ask[1]!]!,
+      ]);
+  await machine.sh(script);
+  expect([(await sized(1000)).code, (await sized(1400)).code]).toEqual([0, 1]);
+  const { said } = await town.explain(ask);
+  expect(said.verdict).toMatch(/arrives|leaves/);
+  expect(said.steps).toContainEqual(
+    expect.objectContaining({ state: "note", what, text: expect.stringContaining(text) }),
+  );
+  await machine.sh(script.replace("1300", "1500"));
+  expect((await town.explain(ask)).said.steps.filter(({ state }) => state === "note")).toEqual([]);
+});
+
+const TARGETS: Record<string, string> = { jug: "10.40.0.3", "198.18.0.2": "198.18.0.2" };

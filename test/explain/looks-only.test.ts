@@ -68,18 +68,3 @@ test("nobody of that name: status 3, and nothing on stdout", async () => {
   const { code, stdout, stderr } = await town.patchbay(["explain", "nobody", "outside"]);
   expect({ code, stdout, stderr }).toEqual({ code: 3, stdout: "", stderr: expect.stringContaining('"nobody"') });
 });
-
-test("--all names each way that differs with its code, and what concerns the host", async () => {
-  const well = await town.patchbay(["explain", "--all"]);
-  expect(well).toMatchObject({ code: 1, stdout: expect.stringContaining("two-backends  this host: ") });
-  await town.machine.sh("iptables-legacy -F FORWARD");
-  expect(await town.patchbay(["explain", "--all"])).toMatchObject({
-    code: 0,
-    stdout: "6 of 6 ways arrive or leave\n",
-  });
-  await town.machine.sh("iptables -P FORWARD DROP");
-  const { code, stdout } = await town.patchbay(["explain", "--all", "--json"]);
-  const { host, ways } = JSON.parse(stdout);
-  expect({ code, host }).toEqual({ code: 1, host: [] });
-  expect(ways.map(({ cause }: { cause?: { code: string } }) => cause?.code)).toContain("forward-drop");
-});

@@ -529,6 +529,23 @@ export const setUps: SetUp[] = [
     mend: "printed",
   },
   {
+    what: "firewalld's reverse-path check of IPv6, and a way back by another link",
+    break: nft(
+      "table inet firewalld { chain raw_PREROUTING { type filter hook prerouting priority -290; icmpv6 type { nd-router-advert, nd-neighbor-solicit } accept; meta nfproto ipv6 fib saddr . mark . iif oif missing drop; } }",
+    ) + "; ip -6 route add fd40::2/128 dev farm0 metric 1",
+    ask: OUT6,
+    code: "prerouting-drop",
+    owner: "firewalld",
+    mend: { script: "ip -6 route delete fd40::2/128 dev farm0" },
+  },
+  {
+    what: "a container's link without ARP",
+    break: "ip -n web link set eth0 arp off",
+    ask: OUT,
+    code: "wrong-neighbour",
+    mend: "printed",
+  },
+  {
     what: "a mark takes another table, which prohibits",
     break:
       "iptables -t mangle -A PREROUTING -i shop0 -j MARK --set-mark 5; ip rule add fwmark 5 priority 80 prohibit",

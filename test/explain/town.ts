@@ -105,6 +105,8 @@ const SYSCTLS = [
   "net.ipv4.conf.eth1.rp_filter",
   "net.ipv4.conf.shop0.rp_filter",
   "net.ipv6.conf.all.forwarding",
+  "net.ipv6.conf.shop0.force_forwarding",
+  "net.ipv6.conf.eth1.force_forwarding",
   "net.ipv4.conf.all.route_localnet",
   "net.ipv4.conf.shop0.route_localnet",
   "net.bridge.bridge-nf-call-iptables",

@@ -1,6 +1,6 @@
 /** Debian's containerd as kubelets call it: pods get their addresses and host ports from Patchbay's plugins. */
 import { expect, test } from "bun:test";
-import { EngineMachine, GATEWAY, PAGE, USERS } from "../support/engines/engine-machine.ts";
+import { ENGINE, EngineMachine, GATEWAY, PAGE, USERS } from "../support/engines/engine-machine.ts";
 import { Kubelet, OWN_FILES } from "../support/engines/kubelet.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
@@ -99,6 +99,38 @@ test.skipIf(cannotRun)("a boot: pods of before are removed, and new ones get add
   await expectPages(kubelet);
   await Promise.all([...before, ...after].map(({ id }) => kubelet.remove(id)));
   await expectNothingLeft(kubelet, moment);
+});
+
+test.skipIf(cannotRun)("the file that containerd takes for pods is the one that explain names", async () => {
+  await using room = await EngineMachine.open();
+  const kubelet = await Kubelet.open(room), directory = "/etc/cni/net.d", { machine } = room;
+  await machine.sh(`mkdir -p /run/containerd; ln -s ${ENGINE}/containerd.sock /run/containerd/containerd.sock`);
+  const other = {
+    cniVersion: "1.0.0",
+    name: "other",
+    plugins: [{ type: "bridge", bridge: "other0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } }],
+  };
+  await machine.sh(`cat >${directory}/05-other.conflist`, { stdin: JSON.stringify(other) });
+  const addresses = async () => {
+    const { id, address } = await kubelet.run("web");
+    await kubelet.remove(id);
+    return address;
+  };
+  await untilTrue(addresses, (address) => address.startsWith("10.9.0."));
+  const explained = async () => JSON.parse((await machine.run([PATCHBAY, "explain", "--all", "--json"])).stdout);
+  const taken = {
+    engine: "containerd",
+    directory,
+    network: "other",
+    path: `${directory}/05-other.conflist`,
+    passedOver: [`${directory}/10-net.conflist`],
+  };
+  expect(await explained()).toMatchObject({ engines: [taken] });
+  await machine.sh(`echo '{' >${directory}/01-broken.conflist`);
+  await untilTrue(() => kubelet.cri.notReady(), (notReady) => notReady.length > 0);
+  expect((await explained()).host).toEqual([
+    { code: "engine-without-network", text: expect.stringContaining("01-broken.conflist") },
+  ]);
 });
 
 function runTen(kubelet: Kubelet, name = "web"): Promise<{ id: string; address: string }[]> {

@@ -7,6 +7,7 @@ import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { startResident } from "../support/resident.ts";
 import { untilServed } from "../support/resident-status.ts";
+import { ownShare } from "../support/share.ts";
 import { settled } from "../support/snapshot.ts";
 import { ping } from "../support/traffic.ts";
 
@@ -44,27 +45,30 @@ async function useContainers(podman: Podman): Promise<void> {
   await podman.remove("web");
 }
 
-test.skipIf(cannotRun).each(USERS)("podman without a resident%s", async (_, options) => {
+test.skipIf(cannotRun).each(ownShare(USERS))("podman without a resident%s", async (_, options) => {
   await using room = await EngineMachine.open(options);
   const podman = await Podman.open(room), moment = await momentAfterFirst(podman);
   await useContainers(podman);
   await expectNothingLeft(podman, moment);
 });
 
-test.skipIf(cannotRun).each(USERS)("podman through a resident, which declines nothing%s", async (_, options) => {
-  await using room = await EngineMachine.open(options);
-  const podman = await Podman.open(room), moment = await momentAfterFirst(podman);
-  await using resident = await startResident(room.machine, undefined, PROGRAM);
-  const before = await untilServed(room.machine, PROGRAM);
-  await useContainers(podman);
-  await expectNothingLeft(podman, moment);
-  const { served, declined } = await untilServed(room.machine, PROGRAM);
-  // Three containers, each with ADD and DEL of four plugins.
-  expect(served - before.served).toBeGreaterThanOrEqual(3 * 2 * 4);
-  expect(declined).toEqual({});
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
-});
+test.skipIf(cannotRun).each(ownShare(USERS))(
+  "podman through a resident, which declines nothing%s",
+  async (_, options) => {
+    await using room = await EngineMachine.open(options);
+    const podman = await Podman.open(room), moment = await momentAfterFirst(podman);
+    await using resident = await startResident(room.machine, undefined, PROGRAM);
+    const before = await untilServed(room.machine, PROGRAM);
+    await useContainers(podman);
+    await expectNothingLeft(podman, moment);
+    const { served, declined } = await untilServed(room.machine, PROGRAM);
+    // Three containers, each with ADD and DEL of four plugins.
+    expect(served - before.served).toBeGreaterThanOrEqual(3 * 2 * 4);
+    expect(declined).toEqual({});
+    resident.kill("SIGTERM");
+    expect(await resident.exited).toBe(0);
+  },
+);
 
 test.skipIf(cannotRun)("podman while the resident is killed, stopped and upgraded", async () => {
   await using room = await EngineMachine.open();

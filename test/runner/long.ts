@@ -15,6 +15,8 @@ const aside = [
   "test/conformance/ours.test.ts",
   "test/conformance/whole-runs.test.ts",
   "test/conformance/wrong-plugins.test.ts",
+  // A tree with faults is checked by every tool once more.
+  "test/compile/check-of-faults.test.ts",
   // Builds the program twice more.
   "test/compile/build.test.ts",
   // Makes and checks the package for npm, again and again: frontends/library has the library's own tests.
@@ -84,8 +86,10 @@ const inShares: readonly Part[] = [
   { file: "test/net/netfilter/kernel-agrees.test.ts" },
   // One engine, runtime and backend in the short run, the others here.
   { file: "test/real-engines/buildah.test.ts" },
+  { file: "test/real-engines/containerd.test.ts", named: "user namespace" },
   { file: "test/real-engines/go-cni.test.ts" },
   { file: "test/real-engines/oci-runtimes.test.ts" },
+  { file: "test/real-engines/podman.test.ts", named: "user namespace" },
 ];
 
 /** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */

@@ -39,9 +39,9 @@ test("tests for the virtual machine that come late go there by themselves, after
   expect(play(durations, 2)).toEqual({ order: ["b", "a", "vm: b", "c", "vm: a"], end: 312 + 30 });
 });
 
-test("what waits runs beside what works, as far as the processors can, and alone with one job", () => {
+test("what waits runs beside what works, a fifth more than the processors can, and alone with one job", () => {
   const durations = { a: { here: 100, busy: 90 }, b: { here: 80, busy: 4 }, c: { here: 60, busy: 60 } };
-  const more = { ...durations, d: { here: 50, busy: 10 }, e: { here: 40, busy: 0 }, f: { here: 5 } };
+  const more = { ...durations, d: { here: 50, busy: 30 }, e: { here: 40, busy: 0 }, f: { here: 5 } };
   expect(play(more, 2)).toEqual({ order: ["a", "b", "c", "e", "d", "f"], end: 110 });
   expect(play(durations, 1)).toEqual({ order: ["a", "b", "c"], end: 240 });
 });

@@ -24,6 +24,9 @@ const FILES_A_JOB = 4;
 /** What a run works, in percent of a processor, that works all the time. */
 const ALL_THE_TIME = 100;
 
+/** Files wait longer than was recorded of them while others run, so there is always work for an idle processor. */
+const AHEAD = 1.2;
+
 /** What files take that are not recorded, which are new or short. */
 const UNRECORDED_SECONDS = 1;
 
@@ -88,7 +91,7 @@ export class Queue {
   #hasRoomFor(work: number): boolean {
     if (this.#running.size === 0) return true;
     const whole = [...this.#running].reduce((sum, step) => sum + step.work, work);
-    return this.#running.size < mostAtATime(this.#jobs) && whole <= ALL_THE_TIME * this.#jobs;
+    return this.#running.size < mostAtATime(this.#jobs) && whole <= AHEAD * ALL_THE_TIME * this.#jobs;
   }
 
   /** What to do next; "wait" when something must end first, undefined when all is done. */

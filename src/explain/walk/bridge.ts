@@ -8,7 +8,9 @@ import { throughNat, tracked, tracking } from "./ip.ts";
 import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
 import { repairOf } from "./routing.ts";
 import {
+  carriedBy,
   destinationOf,
+  DROPPED_SILENTLY,
   endsOf,
   entering,
   isSameEnds,
@@ -85,7 +87,12 @@ function withoutHairpin(traveller: Traveller, { own, port }: Holder, nextHop: Ui
 function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move[] {
   return outBy(traveller, port, bridge, (next) => {
     const at = noted(next, port.name, `port of ${bridge.name}, forwarding; behind it ${own.netns.label}`);
-    return [{ to: "receive", traveller: entering(at, own.netns), link: own.link }];
+    const narrowest = port.mtu < own.link.mtu ? port : own.link;
+    return [{
+      to: "receive",
+      traveller: carriedBy(entering(at, own.netns), narrowest, DROPPED_SILENTLY),
+      link: own.link,
+    }];
   });
 }
 

@@ -87,6 +87,11 @@ export function otherMac(
     return stopped(traveller, { code: "address-twice", what: link.name, text, mend });
   }
   const inside = netns.container === undefined ? "" : shell`nsenter --net=${netns.container.netnsPath} `;
+  if ((link.flags & IFF_NOARP) !== 0) {
+    const text = `${link.name} of ${netns.label} asks nobody for MAC addresses: its ARP is off`;
+    const mend = [{ run: inside + shell`ip link set ${link.name} arp on` }];
+    return stopped(traveller, { code: "wrong-neighbour", what: link.name, text, mend });
+  }
   return stopped(traveller, {
     code: "wrong-neighbour",
     what: link.name,

@@ -167,6 +167,8 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   const { netns, packet: { family } } = traveller, what = "forwarding";
   const keyOf = (link: string) => `net/ipv${family}/conf/${link}/forwarding`;
   const isOff = (key: string) => netns.sysctl(key) === "0";
+  // Linux 6.17; of IPv6 alone.
+  if (netns.sysctl(`net/ipv6/conf/${input.name}/force_forwarding`) === "1" && family === 6) return undefined;
   if (isOff(keyOf("all"))) {
     const name = family === 4 ? "net.ipv4.ip_forward" : sysctlName(keyOf("all"));
     const text = `${name} is 0: ${netns.label} forwards nothing`;

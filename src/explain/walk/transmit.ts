@@ -18,7 +18,18 @@ import {
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { framed } from "../../net/netfilter/packet.ts";
 import { localnetOff, LOOPBACK_NET, repairOf } from "./routing.ts";
-import { destinationOf, endsOf, entering, type Move, noted, sourceOf, stopped, type Traveller } from "./traveller.ts";
+import {
+  carriedBy,
+  destinationOf,
+  DROPPED_SILENTLY,
+  endsOf,
+  entering,
+  type Move,
+  noted,
+  sourceOf,
+  stopped,
+  type Traveller,
+} from "./traveller.ts";
 
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
   const down = parentDown(world, traveller, link) ?? notUp(traveller, link);
@@ -28,7 +39,8 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   if (local !== undefined) return local;
   const unseen = byProgram(world, traveller, link);
   if (unseen !== undefined) return unseen;
-  const sent = { ...traveller, packet: framed(traveller.packet, link.mac) };
+  const carried = carriedBy(traveller, link, "of larger packets the sender is told, where rules let that pass");
+  const sent = { ...carried, packet: framed(traveller.packet, link.mac) };
   return throughHook(sent, { hook: "egress", device: link.name, output: link }, (next) => onward(world, next, link));
 }
 
@@ -81,7 +93,8 @@ function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: 
   const sending = remembering(traveller, link, nextHop);
   const at = noted(sending, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
   const receiver = netns.neighbour(link, nextHop)?.mac;
-  return [{ to: "receive", traveller: { ...entering(at, world.host), receiver }, link: across.link }];
+  const sent = { ...entering(at, world.host), receiver };
+  return [{ to: "receive", traveller: carriedBy(sent, across.link, DROPPED_SILENTLY), link: across.link }];
 }
 
 /** Above one parent, links reach one another and what is outside, but not the host. */

@@ -72,6 +72,8 @@ export interface Traveller {
   hops: number;
   /** For all rules on all ways: those of a container may jump and branch as its root likes. */
   budget: Budget;
+  /** The largest packet that the sender's link, and all behind it, have carried. */
+  mtu?: number;
   /** A next hop on the way that has not answered so far when it was asked for its MAC address. */
   silent?: Cause;
 }
@@ -90,6 +92,16 @@ export function noted(
   const { direction, steps } = traveller;
   return { ...traveller, steps: [...steps, { direction, what, text, state: "ok", ...rest }] };
 }
+
+/** Small packets pass, so it stops none for certain: `more` says what becomes of larger ones. */
+export function carriedBy(traveller: Traveller, { name, mtu }: Link, more: string): Traveller {
+  const { mtu: before = mtu } = traveller;
+  if (mtu >= before || mtu === 0) return { ...traveller, mtu: before };
+  const text = `carries ${mtu} bytes, where ${before} have come: ${more}`;
+  return { ...noted(traveller, name, text, { state: "note" }), mtu };
+}
+
+export const DROPPED_SILENTLY = "larger packets are lost, and nobody is told";
 
 export function stopped(
   traveller: Traveller,

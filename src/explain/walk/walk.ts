@@ -162,7 +162,7 @@ function traveller({ netns, input }: Origin, flow: AskedFlow): Traveller {
   const bytesOf = (address: Uint8Array | undefined) =>
     address === undefined ? unknown(strangerOf(family).length) : known(address);
   const ends = { source: bytesOf(source), destination: bytesOf(destination), destinationPort };
-  const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined));
+  const packet = fromSomePort(firstPacket({ family, protocol, ...ends }, () => undefined), firstPort(netns, input));
   return entering({
     direction: "going",
     netns,
@@ -175,9 +175,16 @@ function traveller({ netns, input }: Origin, flow: AskedFlow): Traveller {
   }, netns);
 }
 
-/** A client's port is one of 32768 or more (ip_local_port_range). */
-function fromSomePort(packet: PacketFacts): PacketFacts {
-  if (packet.protocol !== TCP && packet.protocol !== UDP) return packet;
+const USUAL_FIRST_PORT = 32768;
+
+/** The least port that a client has; that of somebody outside is the usual one. */
+function firstPort(netns: NetnsFacts, input: Link | undefined): number {
+  const range = input === undefined ? netns.sysctl("net/ipv4/ip_local_port_range") : undefined;
+  return range === undefined ? USUAL_FIRST_PORT : Number.parseInt(range);
+}
+
+function fromSomePort(packet: PacketFacts, first: number): PacketFacts {
+  if ((packet.protocol !== TCP && packet.protocol !== UDP) || !(first >= USUAL_FIRST_PORT)) return packet;
   const port = { value: Uint8Array.of(0x80, 0), mask: Uint8Array.of(0x80, 0) };
   return { ...packet, transport: withBytes(packet.transport, 0, port) };
 }
@@ -190,7 +197,7 @@ function isStop(end: End): end is Extract<End, { cause: unknown }> {
 function answerTo({ traveller, end }: Outcome): Move | undefined {
   if (isStop(end)) return undefined;
   const packet = answerPacket(traveller.packet);
-  const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined }, end.netns);
+  const at = entering({ ...traveller, direction: "answer", packet, nextHop: undefined, mtu: undefined }, end.netns);
   if (end.verdict === "arrives") return { to: "send", traveller: at };
   return { to: "receive", traveller: at, link: end.link! };
 }

@@ -78,7 +78,7 @@ interface Program {
   isOwnName: boolean;
 }
 
-/** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
+/** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong, or what the command says. */
 export function runCommandLine(calledAs: string, args: readonly string[]): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
@@ -167,7 +167,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return command.failureStatus ?? 1;
     }
     printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
-    return 2;
+    return command.failureStatus ?? 2;
   }
 }
 

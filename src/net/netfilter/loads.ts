@@ -63,17 +63,37 @@ export function metaOf(packet: PacketFacts, key: string): KnownBytes | undefined
   }
 }
 
-export function fibOf(packet: PacketFacts, { asks, of, narrowed }: Extract<Operation, { does: "fib" }>): KnownBytes {
+export function fibOf(packet: PacketFacts, { asks, of, at }: Extract<Operation, { does: "fib" }>): KnownBytes {
   const address = addressOfEnd(packet, of === "saddr" ? "source" : "destination");
   if (asks !== "type") {
-    const link = of === "daddr" && !narrowed && isKnown(address) ? packet.outputFor?.(address.value) : undefined;
-    if (link === undefined) return unknown(asks === "oifname" ? 16 : 4);
+    const link = at === "elsewhere" || !isKnown(address) ? undefined : linkFor(packet, address.value, at === "iif");
+    if (link === undefined) return unknown(asks === "oifname" ? 16 : asks === "oif" ? 4 : 1);
+    if (asks === "oif exists") return known(Uint8Array.of(link === "none" ? 0 : 1));
     return (asks === "oif" ? indexOfLink : linkName)(link === "none" ? undefined : link);
   }
-  if (narrowed) return unknown(4);
+  if (at !== undefined) return unknown(4);
   const type = isKnown(address) ? packet.typeOf(address.value) : undefined;
   return type === undefined ? unknown(4) : knownNumber(type);
 }
+
+/** Undefined when it cannot be known; `isAtInput`: only when it is the link by which the packet came. */
+function linkFor(packet: PacketFacts, address: Uint8Array, isAtInput: boolean): ReturnType<RouteOf> {
+  const { input } = packet,
+    isLinkLocal = address.length === 16 && address[0] === 0xfe && (address[1]! & 0xc0) === 0x80;
+  // What came by the loopback link is not looked up, and routes of link-local addresses are each link's.
+  if (isLinkLocal || (isAtInput && (input === undefined || input === "any")) || isOfLoopback(input)) return undefined;
+  const link = packet.outputFor?.(address);
+  return isAtInput && typeof link === "object" && link.index !== (input as { index: number }).index ? "none" : link;
+}
+
+type RouteOf = NonNullable<PacketFacts["outputFor"]>;
+
+function isOfLoopback(link: PacketLink | undefined): boolean {
+  return typeof link === "object" && link.index === LOOPBACK_INDEX;
+}
+
+/** The first link of each namespace. */
+const LOOPBACK_INDEX = 1;
 
 /** An address of the link by which it leaves. */
 export function masqueraded(packet: PacketFacts): PacketFacts {

@@ -61,7 +61,14 @@ export type Operation =
   | { does: "set meta"; key: string; from: Register }
   | { does: "ct"; key: string; into: Register }
   | { does: "set ct"; key: string; from: Register }
-  | { does: "fib"; asks: "oif" | "oifname" | "type"; of: "saddr" | "daddr"; narrowed: boolean; into: Register }
+  /** `oif exists` asks whether there is one. */
+  | {
+    does: "fib";
+    asks: "oif" | "oifname" | "type" | "oif exists";
+    of: "saddr" | "daddr";
+    at?: "iif" | "elsewhere";
+    into: Register;
+  }
   | { does: "compare"; register: Register; how: Comparison; value: Uint8Array }
   | { does: "range"; register: Register; isInside: boolean; first: Uint8Array; last: Uint8Array }
   | { does: "mask"; from: Register; into: Register; mask: Uint8Array; xor: Uint8Array }

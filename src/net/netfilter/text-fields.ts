@@ -74,18 +74,21 @@ const KEYS: [RegExp, number, Shown, isOfBits?: true][] = [
   [/^ct status$/, 4, STATUS, true],
   [/^ct direction$/, 1, oneOf({ 0: "original", 1: "reply" })],
   [/^fib .* type$/, 4, hostOrder(oneOf({ ...TYPES }))],
+  [/^fib .* oif exists$/, 4, hostOrder(oneOf({ 0: "missing", 1: "exists" }))],
   [/^[io]if$/, 4, hostOrder(shownNumber)],
   [/^[io]iftype$/, 2, hostOrder(shownNumber)],
 ];
 
 export function fieldOf(operation: OperationOf<"meta" | "ct" | "fib">): Field {
   const name = operation.does === "fib"
-    ? `fib ${operation.of}${operation.narrowed ? " …" : ""} ${operation.asks}`
+    ? `fib ${operation.of}${
+      operation.at === undefined ? "" : operation.at === "iif" ? " . iif" : " …"
+    } ${operation.asks}`
     : operation.does === "meta" && /^[io]if/.test(operation.key)
     ? operation.key
     : `${operation.does} ${operation.key}`;
   const [, length = 0, shown = hostOrder(shownNumber), isOfBits] = KEYS.find(([key]) => key.test(name)) ?? [];
-  return { name, length, shown, isOfBits };
+  return { name: name.replace(" oif exists", " oif"), length, shown, isOfBits };
 }
 
 type Place = [offset: number, length: number, name: string, shown: Shown, isOfBits?: true];

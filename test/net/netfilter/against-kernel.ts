@@ -184,6 +184,7 @@ for (let number = 0; number < Number(rulesets); number++) {
         destinationPort: packet.destinationPort,
       }, typeOf),
       input: { name: LINK, index },
+      outputFor: (address: Uint8Array) => typeOf(address) === RTN_LOCAL ? "none" as const : { name: LINK, index },
     };
     return traverse(ruleset, first, { hook: "prerouting", before: 5000 });
   });

@@ -196,6 +196,8 @@ export class RuleWriter {
       () => `ct state ${not}${this.one(["new", "established,related", "invalid", "new,untracked"])}`,
       () => `ct direction original`,
       () => `fib ${end} type ${this.one(["local", "!= local", "{ local, unicast }"])}`,
+      () => `fib ${end}${this.one([" . iif", " . mark . iif", ""])} oif ${this.one(["exists", "missing"])}`,
+      () => `fib ${end}${this.one([" . iif", ""])} oifname "${LINK}"`,
       () => `tcp flags ${this.one(["syn / syn,ack", "& (fin|rst) == 0", "& (syn|ack) == ack"])}`,
       () => `${family === 4 ? "icmp" : "icmpv6"} type ${not}${this.one(["echo-request", "echo-reply"])}`,
       () => `ip protocol ${this.one(["tcp", "udp", "icmp"])}`,
@@ -210,7 +212,6 @@ export class RuleWriter {
       () => `meta skuid ${not}0`,
       () => `limit rate ${1 + randomBelow(20)}/second`,
       () => `numgen random mod 2 ${randomBelow(2)}`,
-      () => `fib ${end} . iif oif ${this.one(["exists", "missing"])}`,
     ];
     return this.one(this.withUnknown && randomBelow(6) === 0 ? unknown : choices)();
   }

@@ -22,6 +22,8 @@ const same = [
   "ip6 daddr 2001:db8::1 drop",
   "fib daddr type local jump other",
   "fib saddr type != unicast drop",
+  "fib saddr . iif oif missing drop",
+  "fib daddr oif exists accept",
   "tcp dport 1000-2000 drop",
   "udp dport != 1000-2000 drop",
   "ip saddr 10.0.0.1-10.0.0.9 drop",

@@ -59,11 +59,15 @@ const decoders: Record<string, Decoder | undefined> = {
     return { does: "ct", key: name, into: register(into!) };
   },
   fib: (data) => {
-    const { into, result, flags = 0 } = fibAttrs.decode(data), ends = nft.NFTA_FIB_F_SADDR | nft.NFTA_FIB_F_DADDR;
-    const asks = ([undefined, "oif", "oifname", "type"] as const)[result ?? 0];
+    const { into, result, flags = 0 } = fibAttrs.decode(data), isWhether = (flags & nft.NFTA_FIB_F_PRESENT) !== 0;
+    const ends = nft.NFTA_FIB_F_SADDR | nft.NFTA_FIB_F_DADDR;
+    // Without routing rules of others, a mark changes no route.
+    const rest = flags & ~(ends | nft.NFTA_FIB_F_MARK | nft.NFTA_FIB_F_PRESENT);
+    const asks = ([undefined, isWhether ? "oif exists" : "oif", "oifname", "type"] as const)[result ?? 0];
     if (asks === undefined) return undefined;
     const of = (flags & nft.NFTA_FIB_F_SADDR) !== 0 ? "saddr" : "daddr";
-    return { does: "fib", asks, of, narrowed: (flags & ~ends) !== 0, into: register(into!) };
+    const at = rest === 0 ? undefined : rest === nft.NFTA_FIB_F_IIF ? "iif" : "elsewhere";
+    return { does: "fib", asks, of, at, into: register(into!) };
   },
   cmp: (data) => {
     const { register: from, operation = 0, data: compared } = cmpAttrs.decode(data), how = COMPARISONS[operation];

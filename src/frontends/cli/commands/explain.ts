@@ -4,23 +4,29 @@ import { explanationDocument } from "../../../explain/document.ts";
 import { HostWorld } from "../../../explain/host-world.ts";
 import {
   asked,
+  comesFromOutside,
   familyFor,
+  isPort,
+  nameAndPort,
   type Party,
   partyNamed,
   protocolNamed,
   protocolNumber,
   type Question,
 } from "../../../explain/question.ts";
-import { hostFindings } from "../../../explain/host-findings.ts";
-import { type Answered, explanationsText, overview } from "../../../explain/show.ts";
+import { type HostFinding, hostFindings } from "../../../explain/host-findings.ts";
+import { leaseFindings } from "../../../explain/lease-findings.ts";
+import { type EngineChoice, engineChoices } from "../../../runtime/conf/engine-choice.ts";
+import { type Answered, explanationsText, overviewText } from "../../../explain/show.ts";
 import { usualQuestions } from "../../../explain/usual-questions.ts";
 import { prove } from "../../../explain/live/prove.ts";
 import { isHandedOver, leaveToCaller } from "../../../process/calls.ts";
 import { explain, type Explanation } from "../../../explain/walk/walk.ts";
 import { print, printJson } from "../../../process/output.ts";
+import { closestName } from "../../../cni/spelling.ts";
 import { knownAttachments } from "../../../runtime/records.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
-import { namedBy, shortId, shownName } from "../named-attachments.ts";
+import { namedBy, shortId, shownName, whyTooShort } from "../named-attachments.ts";
 import { containerNote, DIGITS_TO_SHOW, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 
 const STATUS = { arrives: 0, leaves: 0, stops: 1, unknown: 2 } as const, NOT_LOOKED_AT = 3;
@@ -49,7 +55,8 @@ export const explainCommand: Command = {
     ...runtimeOptions,
   },
   notes: `${containerNote(DIGITS_TO_SHOW, "FROM and TO are a container's")}` +
-    'Or they are an address, "outside", "host", or "host:PORT". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
+    'Or they are an address, "outside", or "host", each also with a port: "host:8080". FROM may say by which link of the\n' +
+    'host it comes: "outside@eth1". PROTOCOL is tcp, udp or icmp, also with a port: tcp/443.\n' +
     "Without TO: the container's way out, its name servers, and each of its published ports from outside.\n",
   exitStatus:
     "0 when it arrives or leaves this host, 1 when something stops it, 2 when that cannot be told, 3 when " +
@@ -66,9 +73,13 @@ export const explainCommand: Command = {
     report?.refuseBundle(bundle!);
     const real = realPacket(given);
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
-    const questions = isAll ? allQuestions(given, attachments) : questionsOf(given, attachments);
     const world = new HostWorld(attachments, labelOf);
     try {
+      const usual = (one: KnownAttachment) => {
+        const outside = ([4, 6] as const).filter((family) => comesFromOutside(world, family));
+        return usualQuestions(one, labelOf(one), outside);
+      };
+      const questions = isAll ? allQuestions(given, attachments, usual) : questionsOf(given, attachments, usual);
       const answers = questions.map((question): Answered => {
         const way = asked(world, question);
         if ("reason" in way) return { question, reason: way.reason };
@@ -77,10 +88,12 @@ export const explainCommand: Command = {
         const live = prove({ ...way, ...real, world, explanation }, () => explainedAnew(attachments, question));
         return { question, explanation, live };
       });
-      const findings = isAll ? hostFindings(world.host, world.index) : [];
+      const engines = isAll ? engineChoices() : [];
+      const findings = isAll ? findingsOf(world, engines, () => knownAttachments(runtimeOf(given))) : [];
       const ways = () => answers.map(explanationDocument);
-      const document = () => isAll ? { host: findings, ways: ways() } : ways();
-      const text = (isVerbose: boolean) => isAll ? overview(answers, findings) : explanationsText(answers, isVerbose);
+      const document = () => isAll ? { host: findings, engines, ways: ways() } : ways();
+      const text = (isVerbose: boolean) =>
+        isAll ? overviewText(answers, findings, engines.flatMap(choiceNote)) : explanationsText(answers, isVerbose);
       if (bundle !== "-") {
         if (given.has("json")) printJson(document());
         else print(text(given.has("verbose")));
@@ -95,9 +108,30 @@ export const explainCommand: Command = {
 
 const loadReport = () => require("../report.ts") as typeof import("../report.ts");
 
-function allQuestions(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
+type Usual = (attachment: KnownAttachment) => Question[];
+
+function allQuestions(given: GivenArguments, attachments: readonly KnownAttachment[], usual: Usual): Question[] {
   if (given.operands.length > 0) throw new UsageError("--all asks for every container, and takes no operands");
-  return attachments.flatMap((attachment) => usualQuestions(attachment, labelOf(attachment)));
+  return attachments.flatMap(usual);
+}
+
+function findingsOf(
+  world: HostWorld,
+  engines: readonly EngineChoice[],
+  recordedNow: () => readonly KnownAttachment[],
+): HostFinding[] {
+  const without = engines.flatMap(({ engine, problem }): HostFinding[] =>
+    problem === undefined
+      ? []
+      : [{ code: "engine-without-network", text: `${engine} has no network for pods: ${problem}` }]
+  );
+  return [...hostFindings(world.host, world.index), ...leaseFindings(recordedNow), ...without];
+}
+
+/** Only where several files are there can a person be wrong about it. */
+function choiceNote({ engine, network, path, passedOver }: EngineChoice): string[] {
+  if (network === undefined || passedOver.length === 0) return [];
+  return [`${engine} gives pods ${network} (${path}), and not ${passedOver.join(", ")}`];
 }
 
 /** What stops counts more than what could not be looked at. */
@@ -138,7 +172,7 @@ function explainedAnew(attachments: readonly KnownAttachment[], question: Questi
   }
 }
 
-function questionsOf(given: GivenArguments, attachments: readonly KnownAttachment[]): Question[] {
+function questionsOf(given: GivenArguments, attachments: readonly KnownAttachment[], usual: Usual): Question[] {
   if (given.operands.length === 0) throw new UsageError("name a container, or say --all");
   const operands = [...given.operands], last = operands.length > 1 ? protocolNamed(operands.at(-1)!) : undefined;
   if (last !== undefined) operands.pop();
@@ -150,23 +184,37 @@ function questionsOf(given: GivenArguments, attachments: readonly KnownAttachmen
   const family = given.has("ipv6") ? 6 : familyFor(from!.party, to?.party ?? from!.party);
   const port = to?.port ?? last?.port, name = last?.protocol ?? (port === undefined && to ? "icmp" : "tcp");
   const { party } = from!;
+  if (to !== undefined && "by" in to.party && to.party.by !== undefined) {
+    throw new UsageError(`${JSON.stringify(operands[1])}: only FROM comes by a link; the kernel chooses the way out`);
+  }
   if (to === undefined && last === undefined) {
-    if (party.is === "container") return usualQuestions(party.attachment, party.label);
+    if (party.is === "container") return usual(party.attachment);
     throw new UsageError("name who is to get the packet, too: explain outside host:8080");
   }
   return [{ from: party, to: to?.party ?? { is: "outside" }, family, protocol: protocolNumber(name, family), port }];
 }
 
 function partyOf(operand: string, attachments: readonly KnownAttachment[]): { party: Party; port?: number } {
-  const all = namedBy(operand, attachments, DIGITS_TO_SHOW);
-  // containerd attaches the loopback of a pod, too.
-  const named = all.find((each) => gistOf(each).addresses.length > 0) ?? all[0];
-  if (named !== undefined) return { party: { is: "container", attachment: named, label: labelOf(named) } };
-  const party = partyNamed(operand);
-  if (party === undefined) {
-    throw new Error(`no container ${JSON.stringify(operand)} is known here, and it is no address`);
+  const whole = containerOf(operand, attachments);
+  if (whole !== undefined) return { party: whole };
+  const { name, port } = nameAndPort(operand);
+  if (port !== undefined && !isPort(port)) {
+    throw new UsageError(`${JSON.stringify(operand)}: a port is a number from 1 to 65535`);
   }
-  return party;
+  const party = partyNamed(name) ?? containerOf(name, attachments);
+  if (party !== undefined) return { party, port };
+  const known = attachments.flatMap((one) => [one.containerId, labelOf(one)]);
+  const meant = closestName(name, ["outside", "host", ...known]);
+  const next = whyTooShort(name, attachments, DIGITS_TO_SHOW) ?? (meant && `did you mean ${meant}?`);
+  const hint = next === undefined ? "" : `; ${next}`;
+  throw new Error(`no container ${JSON.stringify(name)} is known here, and it is no address${hint}`);
+}
+
+function containerOf(name: string, attachments: readonly KnownAttachment[]): Party | undefined {
+  const all = namedBy(name, attachments, DIGITS_TO_SHOW);
+  // containerd attaches the loopback of a pod, too.
+  const attachment = all.find((each) => gistOf(each).addresses.length > 0) ?? all[0];
+  return attachment && { is: "container", attachment, label: labelOf(attachment) };
 }
 
 /** A path under /proc is nothing to know a container by. */
