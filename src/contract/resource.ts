@@ -82,6 +82,8 @@ interface Role<Spec> {
   readonly isLease?: true;
   /** The addresses that it puts into the container. CHECK compares those of prevResult as well as those of the ledger. */
   addressesIn?(spec: Spec): IpConfig[];
+  /** The destinations to which it gives the container routes. */
+  routesIn?(spec: Spec): string[];
 }
 
 /** What is read of a host once for many attachments. */
@@ -120,6 +122,8 @@ interface BesideCalls<Spec> {
   stoppedByOthers?(spec: Spec, host: Host, look: HostLook): string[];
   /** What a table of attachments shows: addresses with prefix length, ports as `8080->80/tcp`. */
   gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
+  /** The bridge of an internal network: nothing is forwarded from it or to it, on purpose. */
+  closes?(spec: Spec): string | undefined;
   /** Where the container asks for names, as far as this resource says so. */
   nameServers?(spec: Spec): NameServer[];
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */

@@ -26,7 +26,8 @@ export const codes = {
   },
   "no-route": {
     title: "there is no route to the destination",
-    help: "`ip route get` says so, too. A container gets its routes by `routes` or `isDefaultGateway`.",
+    help: "`ip route get` says so, too. A container gets its routes by `routes` or `isDefaultGateway`. " +
+      "An internal network of podman has no way out.",
   },
   "route-refused": {
     title: "a route or a routing rule refuses the packet",
@@ -136,7 +137,8 @@ export const codes = {
   "no-mapping": {
     title: "no rule leads a published port to its container",
     help:
-      "Another program has taken the rules away, or the packet does not reach them. `patchbay repair` makes them again.",
+      "Another program has taken the rules away, or the packet does not reach them. `patchbay repair` makes them again. " +
+      "What listens at the port of the host, as podman does, is not the container.",
   },
   "published-elsewhere": {
     title: "the port is published at another address of the host",
@@ -209,7 +211,7 @@ export const codes = {
   },
   "other-switch": {
     title: "another switch decides",
-    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`.",
+    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`. `--live` shows whether a packet passes.",
   },
   "too-far": {
     title: "the packet goes round in circles, or takes more ways than are followed",

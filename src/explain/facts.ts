@@ -9,7 +9,7 @@ import type { Link } from "../ffi/netlink/route/link.ts";
 import type { Neighbour } from "../ffi/netlink/route/neighbour.ts";
 import type { RouteAnswer, RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import { IFF_LOOPBACK } from "../ffi/netlink/uapi/if-link.ts";
-import { isSameBytes } from "../net/address.ts";
+import { isSameBytes, type Prefix } from "../net/address.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
 
 export interface NetnsFacts {
@@ -45,6 +45,10 @@ export interface ContainerName {
   operand: string;
   /** The kinds of resources that were made for it. */
   kinds: readonly string[];
+  /** Where its networks gave it routes to; undefined where no record says. */
+  routes?: readonly Prefix[];
+  /** The bridge of its internal network. */
+  closed?: string;
 }
 
 /** The namespaces of a host, and what connects them. */
@@ -56,6 +60,8 @@ export interface World {
   publisherOf(port: number, protocol: string, asked: string): { netns: NetnsFacts; at?: string } | undefined;
   /** The container for which the host's link was made, as people name it; undefined for others. */
   endOf(link: Link): string | undefined;
+  /** Whether the host's link was made as a port of Open vSwitch, which in userspace the kernel does not tell. */
+  isSwitched(link: Link): boolean;
   /** The container that has the address, and its link. */
   holderOf(address: Uint8Array): LinkIn | undefined;
 }

@@ -1,9 +1,10 @@
 /** This host's namespaces: its own, and those of attachments, which are opened when a packet comes to them. */
+import { closedBridge, givenRoutes, madeKinds } from "../engine/operator/given-to-container.ts";
 import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type OpenHost, openHost } from "../engine/open-host.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
-import { formatAddress, isSameBytes } from "../net/address.ts";
+import { formatAddress, isSameBytes, parsePrefix } from "../net/address.ts";
 import { AttachmentIndex } from "./attachment-index.ts";
 import { linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
 import type { PortOfHost } from "./published-ports.ts";
@@ -28,11 +29,11 @@ export class HostWorld implements World {
     return this.opened.getOrInsertComputed(attachment.netnsPath, () => {
       const open = undefinedOnError(() => openHost(attachment.netnsPath)), inside = open?.container?.inside;
       if (open === undefined || inside === undefined) return undefined;
-      const { network, containerId, ifName, ledgers } = attachment;
-      const kinds = ledgers.flatMap(({ adds }) => adds.at(-1)!.entries.map(({ kind }) => kind));
-      const operand = this.nameOf(attachment), { netnsPath } = attachment;
-      const facts = new Reading(operand, inside, { network, containerId, ifName, netnsPath, operand, kinds });
-      return { open, facts };
+      const { network, containerId, ifName, netnsPath } = attachment, operand = this.nameOf(attachment);
+      const routes = givenRoutes(attachment)?.flatMap((dst) => parsePrefix(dst) ?? []);
+      const made = { kinds: madeKinds(attachment), routes, closed: closedBridge(attachment) };
+      const name = { network, containerId, ifName, netnsPath, operand, ...made };
+      return { open, facts: new Reading(operand, inside, name) };
     })?.facts;
   }
 
@@ -59,6 +60,11 @@ export class HostWorld implements World {
   endOf({ name }: Link): string | undefined {
     const attachment = this.index.madeLink(name);
     return attachment && this.nameOf(attachment);
+  }
+
+  isSwitched({ name }: Link): boolean {
+    const attachment = this.index.madeLink(name);
+    return attachment !== undefined && madeKinds(attachment).includes("ovs-port");
   }
 
   holderOf(address: Uint8Array): LinkIn | undefined {

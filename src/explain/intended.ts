@@ -14,11 +14,12 @@ const OPTIONS: Record<keyof typeof ownTables, string> = {
   "podman-bridge": "the network is an internal one of podman",
 };
 
-/** Chains in iptables' tables that engines and plugins have for keeping networks apart. */
+/** Chains that engines and plugins have for keeping networks apart. */
 const APART: [prefix: string, why: string][] = [
   ["CNI-ISOLATION-STAGE-", OPTIONS["firewall"]],
   ["DOCKER-ISOLATION-STAGE-", "Docker keeps its networks apart"],
   ["NETAVARK_ISOLATION_", "netavark keeps networks apart: the option isolate"],
+  ["NETAVARK-ISOLATION-", "netavark keeps networks apart: the option isolate"],
 ];
 
 /** Undefined for rules of others. */

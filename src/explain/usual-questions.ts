@@ -1,5 +1,6 @@
 /** What is asked of a container when nobody says what: its way out, its names, each of its published ports. */
-import { gistOf, hasDefaultRoute, type KnownAttachment, nameServersOf } from "../engine/operator/known-attachment.ts";
+import { hasDefaultRoute, nameServersOf } from "../engine/operator/given-to-container.ts";
+import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { parseAddress, parsePrefix } from "../net/address.ts";
 import { LOOPBACK_NET } from "./walk/routing.ts";
 import { publishedPorts } from "./published-ports.ts";

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ownShare } from "../support/share.ts";
 import { untilTrue } from "../support/until-true.ts";
+import { expectPasses } from "./judged.ts";
 import { nft, openTown, type Town } from "./town.ts";
 
 let town: Town;
@@ -104,8 +105,7 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
 test.each(ownShare(healthy))("$what: $verdict", async ({ how = "true", ask, verdict }) => {
   await town.machine.sh(how);
   try {
-    expect(await untilTrue(() => town.isAnswered(ask), Boolean)).toBe(true);
-    expect((await town.explain(ask)).said).toMatchObject({ verdict, ways: { stopped: 0 } });
+    await expectPasses(town, ask, verdict);
   } finally {
     await town.machine.sh(
       "ip link delete vpn0 2>/dev/null || true; ip -n outside route delete 10.40.0.0/24 2>/dev/null || true",

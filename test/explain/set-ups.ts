@@ -15,10 +15,10 @@ export interface SetUp {
   code: string;
   verdict?: "stops" | "unknown";
   owner?: string;
-  /** `printed`: the lines that explain prints, run as printed; otherwise a script. */
   /** Only some connections fail. */
   sometimes?: true;
-  mend: "printed" | { script: string };
+  /** `printed`: the lines that explain prints, run as printed; otherwise a script. `none`: it prints no line to run. */
+  mend: "printed" | "none" | { script: string };
   /** What `reset` and `repair` do not put back. */
   undo?: string;
 }

@@ -1,18 +1,14 @@
 /** A host with two networks, whose containers and neighbours are asked for real, and then explained. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { type ExplanationDocument, explanations } from "../../src/explain/explanation.schema.ts";
 import { commandsOn } from "../support/commands.ts";
-import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { type Container, openMachine } from "../support/machine.ts";
 import { serve, type Server } from "../support/traffic.ts";
 import { UPLINK } from "../support/way-out.ts";
+import { asking, explaining, type Judged } from "./judged.ts";
 
-export interface Town extends AsyncDisposable {
-  machine: Machine;
+export interface Town extends Judged, AsyncDisposable {
   patchbay(args: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }>;
-  explain(ask: readonly string[]): Promise<{ code: number; said: ExplanationDocument }>;
-  /** Whether real packets get there and back. */
-  isAnswered(ask: readonly string[]): Promise<boolean>;
   /** As after `add`, whatever others have done. */
   reset(): Promise<void>;
 }
@@ -82,17 +78,8 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
   return {
     machine,
     patchbay,
-    async explain(ask) {
-      const { code, stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
-      if (stdout === "") throw new Error(`explain ${ask.join(" ")}: ${stderr}`);
-      return { code, said: explanations.parse(JSON.parse(stdout))[0]! };
-    },
-    async isAnswered([from, to, protocol = "icmp"]) {
-      const place = containers[from!], [, name = to!, ownPort] = /^([^:]+):([0-9]+)$/.exec(to!) ?? [];
-      const address = ADDRESSES[name] ?? name, [kind, port = ownPort] = protocol.split("/") as [string, string?];
-      if (kind === "icmp") return (await machine.run(["ping", "-nc1", "-W1", address], { in: place })).code === 0;
-      return await askers[kind]!.ask(place, address, Number(port)) !== undefined;
-    },
+    explain: explaining(patchbay),
+    isAnswered: asking(machine, { containers, addresses: ADDRESSES, askers }),
     async reset() {
       await machine.sh(`nft flush ruleset; nft delete table ip filter 2>/dev/null || :
         ip neighbour flush all

@@ -72,6 +72,7 @@ function worldOf(host: NetnsFacts): World {
     acrossFrom: () => undefined,
     publisherOf: () => undefined,
     endOf: () => undefined,
+    isSwitched: () => false,
     holderOf: () => undefined,
   };
 }

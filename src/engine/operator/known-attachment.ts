@@ -23,7 +23,7 @@ import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
 import { newerAdd } from "../ledger/newer.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
-import type { AnyKind, HostEnd, NameServer } from "../../contract/resource.ts";
+import type { AnyKind, HostEnd } from "../../contract/resource.ts";
 import { type Owner, ownerText } from "../../contract/owner.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
@@ -186,25 +186,8 @@ export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly Kn
   };
 }
 
-/** Whether its networks gave it a way out; true, too, where no result says what they gave. */
-export function hasDefaultRoute({ cached }: KnownAttachment, family: 4 | 6): boolean {
-  const result = cached && resultIn(cached);
-  if (result === undefined) return true;
-  return (result.routes ?? []).some(({ dst }) => dst.endsWith("/0") && dst.includes(":") === (family === 6));
-}
-
-const DNS = 53;
-
-/** The servers of the result, and those that were made for the container. */
-export function nameServersOf({ ledgers, cached }: KnownAttachment): NameServer[] {
-  const made = ledgers.flatMap(({ adds }) =>
-    adds.at(-1)!.entries.flatMap(({ kind, spec }) => loadKind(kind)?.nameServers?.(spec) ?? [])
-  );
-  const told = cached === undefined ? [] : resultIn(cached)?.dns?.nameservers ?? [];
-  return [...told.map((address) => ({ address, port: DNS })), ...made];
-}
-
-function resultIn({ plugins }: CachedAttachment): Result | undefined {
+/** What the runtime's cache has. */
+export function resultIn({ plugins }: CachedAttachment): Result | undefined {
   const first = plugins[0];
   try {
     return first && parsePrevResult({ ...first.document, cniVersion: configVersion(first.document) });

@@ -5,7 +5,7 @@ import { sysctlName } from "../../ffi/sysctl.ts";
 import { contains, formatAddress, isSameBytes, type Prefix } from "../../net/address.ts";
 import { textOf } from "../../net/netfilter/known-bytes.ts";
 import { ECHOES, nameWithPorts } from "../../net/ip-protocol.ts";
-import type { World } from "../facts.ts";
+import { globalAddresses, type World } from "../facts.ts";
 import { repairOf } from "../remedy.ts";
 import {
   arrives,
@@ -56,28 +56,10 @@ function atPort(world: World, traveller: Traveller, input: Link): Move[] {
   const name = `${kind}/${port}`;
   const sockets = [...netns.listening(family, protocol), ...family === 4 ? dualOf(netns.listening(6, protocol)) : []]
     .filter((socket) => socket.port === port && (socket.link === 0 || socket.link === input.index));
-  if (sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination))) {
-    return arrives(traveller, "arrives", `in ${where}, where a program listens at ${name}`);
-  }
-  const isAsAsked = traveller.tracked.every((each) =>
-    each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
-  );
-  const publisher = netns === world.host && isAsAsked
-    ? world.publisherOf(port, kind, formatAddress(destination))
-    : undefined;
-  if (publisher !== undefined) {
-    const { label } = publisher.netns, asked = formatAddress(destination);
-    // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.
-    const isMeant = asked !== "::1" && (publisher.at ?? asked) === asked;
-    if (isMeant) {
-      const text = `no rule leads ${name} of ${where} to ${label}, which publishes it`;
-      return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher.netns) });
-    }
-    const text = `${label} publishes ${name}${
-      publisher.at === undefined ? "" : ` at ${publisher.at}`
-    }, and not at ${asked}`;
-    return stopped(traveller, { code: "published-elsewhere", what: name, text });
-  }
+  const isHeard = sockets.some(({ address }) => isAny(address) || isSameBytes(address, destination));
+  const published = asPublished(world, traveller, { port, kind, where, isHeard });
+  if (published !== undefined) return published;
+  if (isHeard) return arrives(traveller, "arrives", `in ${where}, where a program listens at ${name}`);
   const others = sockets.map(({ address }) => formatAddress(address));
   const onLoopback = sockets.length > 0 && others.every((each) => each.startsWith("127.") || each === "::1");
   if (onLoopback) {
@@ -88,6 +70,40 @@ function atPort(world: World, traveller: Traveller, input: Link): Move[] {
   const elsewhere = others.length === 0 ? "" : `, only on ${others.join(" and ")}`;
   const text = `nothing listens at ${name} of ${where}${elsewhere}`;
   return stopped(traveller, { code: "nobody-listens", what: name, text });
+}
+
+interface AskedPort {
+  port: number;
+  kind: string;
+  where: string;
+  isHeard: boolean;
+}
+
+/** Undefined where no container publishes the port, or a program of the host has it. */
+function asPublished(
+  world: World,
+  traveller: Traveller,
+  { port, kind, where, isHeard }: AskedPort,
+): Move[] | undefined {
+  const { netns } = traveller, destination = destinationOf(traveller), asked = formatAddress(destination);
+  const isAsAsked = traveller.tracked.every((each) =>
+    each.netns !== netns || textOf(each.before.destination) === textOf(endsOf(traveller.packet).destination)
+  );
+  const publisher = netns === world.host && isAsAsked ? world.publisherOf(port, kind, asked) : undefined;
+  if (publisher === undefined) return undefined;
+  const { netns: { label }, at = asked } = publisher, name = `${kind}/${port}`;
+  const hasFamily = globalAddresses(publisher.netns, destination.length === 4 ? 4 : 6).length > 0;
+  // By ::1 nobody reaches a published port: Linux lets no such packet leave the host.
+  if (asked !== "::1" && at === asked && (hasFamily || !isHeard)) {
+    // podman has its ports on the host listened at, so that nobody else takes them, and answers nothing there.
+    const heard = isHeard ? "; a program of the host listens there instead" : "";
+    const text = `no rule leads ${name} of ${where} to ${label}, which publishes it${heard}`;
+    return stopped(traveller, { code: "no-mapping", what: name, text, mend: repairOf(publisher.netns) });
+  }
+  if (isHeard) return undefined;
+  const only = publisher.at === undefined ? "" : ` at ${publisher.at}`;
+  const text = `${label} publishes ${name}${only}, and not at ${asked}`;
+  return stopped(traveller, { code: "published-elsewhere", what: name, text });
 }
 
 const MAPPED: Prefix = { bytes: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0), bits: 96 };

@@ -45,7 +45,7 @@ export function fromPort(world: World, traveller: Traveller, port: Link, bridge:
     }
     const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(world, next, port, bridge, nextHop);
-    return across(next, port, bridge, holder);
+    return across(next, port, bridge, holder.port, (last) => byPort(last, bridge, holder));
   });
 }
 
@@ -86,9 +86,7 @@ function withoutHairpin(traveller: Traveller, { own, port }: Holder, nextHop: Ui
 }
 
 function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move[] {
-  const stop = notUp(traveller, port) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
-  if (stop !== undefined) return stop;
-  return throughHook(traveller, { hook: "postrouting", isBridge: true, output: port }, (next) => {
+  return outBy(traveller, port, bridge, (next) => {
     const at = noted(next, port.name, `port of ${bridge.name}, forwarding; behind it ${own.netns.label}`);
     const narrowest = port.mtu < own.link.mtu ? port : own.link;
     return [{
@@ -99,23 +97,36 @@ function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move
   });
 }
 
+function outBy(
+  traveller: Traveller,
+  port: Link,
+  bridge: Link,
+  onward: (traveller: Traveller) => Move[],
+): Move[] {
+  const stop = notUp(traveller, port) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
+  if (stop !== undefined) return stop;
+  return throughHook(traveller, { hook: "postrouting", isBridge: true, output: port }, onward);
+}
+
 /** Between two ports, where the host's own rules may judge, too (bridge-nf-call-iptables). */
-function across(traveller: Traveller, port: Link, bridge: Link, holder: Holder): Move[] {
-  if (port.port?.isolated && holder.port.port?.isolated) {
-    const text = `${port.name} and ${holder.port.name} are isolated ports of ${bridge.name}`;
+function across(
+  traveller: Traveller,
+  port: Link,
+  bridge: Link,
+  out: Link,
+  onward: (traveller: Traveller) => Move[],
+): Move[] {
+  if (port.port?.isolated && out.port?.isolated) {
+    const text = `${port.name} and ${out.name} are isolated ports of ${bridge.name}`;
     const advice = 'the network keeps its containers apart: "portIsolation"';
     return stopped(traveller, { code: "port-isolated", what: bridge.name, text, mend: [{ advice }] });
   }
-  if (!haveCommonVlan(traveller, [port, holder.port], bridge)) {
-    const text = `${port.name} and ${holder.port.name} are in different VLANs of ${bridge.name}`;
+  if (!haveCommonVlan(traveller, [port, out], bridge)) {
+    const text = `${port.name} and ${out.name} are in different VLANs of ${bridge.name}`;
     return stopped(traveller, { code: "vlan-mismatch", what: bridge.name, text });
   }
-  const passage: HookPassage = { hook: "forward", isBridge: true, input: port, output: holder.port };
-  return throughHook(
-    traveller,
-    passage,
-    (next) => judgedByHost(next, bridge, (last) => byPort(last, bridge, holder)),
-  );
+  const passage: HookPassage = { hook: "forward", isBridge: true, input: port, output: out };
+  return throughHook(traveller, passage, (next) => judgedByHost(next, bridge, onward));
 }
 
 function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Traveller) => Move[]): Move[] {
@@ -155,12 +166,15 @@ function toStranger(
   nextHop: Uint8Array,
 ): Move[] {
   const { netns } = traveller;
-  const mac = netns.neighbour(bridge, nextHop)?.mac, known = mac && netns.portBehind(bridge, mac);
-  const port = linkAt(netns, known || -1);
-  if (port !== undefined && port.kind !== "veth") {
-    const back = from === undefined ? bridge : port, astray = answerAstray(traveller, back);
+  const mac = (from && traveller.receiver) ?? netns.neighbour(bridge, nextHop)?.mac;
+  const port = linkAt(netns, (mac && netns.portBehind(bridge, mac)) || -1);
+  if (port !== undefined && world.endOf(port) === undefined) {
+    const link = from === undefined ? bridge : port, astray = answerAstray(traveller, link);
     if (astray !== undefined) return astray;
-    return leaves(traveller, port, `by ${port.name}, a port of ${bridge.name}`, back);
+    const beyond = port.kind === "veth" ? ", whose other end is not seen here" : "";
+    const text = `by ${port.name}, a port of ${bridge.name}${beyond}`;
+    const onward = (next: Traveller) => outBy(next, port, bridge, (last) => leaves(last, port, text, link));
+    return from === undefined ? onward(traveller) : across(traveller, from, bridge, port, onward);
   }
   const sender = traveller.tracked[0]?.netns;
   const isGateway = from !== undefined && !isSameBytes(nextHop, destinationOf(traveller));

@@ -2,6 +2,8 @@
 import { hopped, type PacketFacts } from "../../net/netfilter/packet.ts";
 import { NAT_AT } from "../../net/netfilter/call-order.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
+import { formatAddress } from "../../net/address.ts";
+import { isLoopback } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { forwardingOff, isForItself, isUnicast, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 import {
@@ -21,6 +23,14 @@ import {
 const TURNED_BACK = { prerouting: "destination", input: "source", postrouting: "source" } as const;
 
 export function takeIn(traveller: Traveller, input: Link): Move[] {
+  // RFC 4291, 2.5.3. For 127.0.0.1, the routes tell.
+  if (formatAddress(sourceOf(traveller)) === "::1" && !isLoopback(input)) {
+    const text = `${traveller.netns.label} takes nothing of ::1 that comes in by ${input.name}`;
+    const mend = [{
+      advice: "ask from another address than ::1; a published port at 127.0.0.1 or at the host's address",
+    }];
+    return stopped(traveller, { code: "martian", what: input.name, text, mend });
+  }
   return throughNat(tracking(traveller), { hook: "prerouting", input }, (next) => routed(next, input));
 }
 

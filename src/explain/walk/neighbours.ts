@@ -10,6 +10,7 @@ import {
   entering,
   type Move,
   noted,
+  type Remedy,
   sourceOf,
   stopped,
   type Traveller,
@@ -103,6 +104,10 @@ export function nobodyAnswers(traveller: Traveller, link: Link, nextHop: Uint8Ar
   }
   const text = `${formatAddress(nextHop)} behind ${link.name} is nobody's who is seen here`;
   return stopped(traveller, { code: "nobody-answers", what: link.name, text }, "unknown");
+}
+
+export function askSwitch({ name }: Link): Remedy[] {
+  return [{ advice: `ask it: ovs-appctl ofproto/trace BRIDGE in_port=${name}` }];
 }
 
 /** What a program of the kernel decides, nobody else can tell. Rates of the plugin bandwidth let everything pass. */

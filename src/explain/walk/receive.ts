@@ -3,7 +3,7 @@ import { linkAt, type World } from "../facts.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { fromPort } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
-import { byProgram, notUp } from "./neighbours.ts";
+import { askSwitch, byProgram, notUp } from "./neighbours.ts";
 import { repairOf } from "../remedy.ts";
 import { destinationOf, type Move, stopped, type Traveller } from "./traveller.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
@@ -20,10 +20,9 @@ export function receive(world: World, traveller: Traveller, link: Link): Move[] 
       const text = `${link.name} is in the VRF ${master.name}, whose way is not walked`;
       return stopped(next, { code: "other-switch", what: link.name, text }, "unknown");
     }
-    if (master?.kind === "openvswitch") {
+    if (master?.kind === "openvswitch" || (next.netns === world.host && world.isSwitched(link))) {
       const text = `${link.name} is a port of Open vSwitch, whose flows decide`;
-      const mend = [{ advice: `ask it: ovs-appctl ofproto/trace BRIDGE in_port=${link.name}` }];
-      return stopped(next, { code: "other-switch", what: link.name, text, mend }, "unknown");
+      return stopped(next, { code: "other-switch", what: link.name, text, mend: askSwitch(link) }, "unknown");
     }
     return offTheBridge(world, next, link) ?? [{ to: "ip", traveller: next, link }];
   });

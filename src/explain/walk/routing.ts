@@ -12,7 +12,7 @@ import {
   RTNH_F_LINKDOWN,
 } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
-import { formatAddress, formatPrefix } from "../../net/address.ts";
+import { contains, formatAddress, formatPrefix } from "../../net/address.ts";
 import { nameWithPorts } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
 import { globalAddresses, isAddressOf, linkAt, type NetnsFacts, sysctlFor } from "../facts.ts";
@@ -104,6 +104,8 @@ function byRule(traveller: Traveller, destination: string): Move[] {
 
 export const LOOPBACK_NET = 127;
 
+const INTERNAL = "the network is an internal one of podman, and has no way out on purpose";
+
 export function localnetOff(traveller: Traveller, link: Link | undefined): Move[] {
   const where = link?.name ?? "its link", source = formatAddress(sourceOf(traveller));
   const text = `${source} may not leave by ${where}: route_localnet is 0`;
@@ -131,9 +133,17 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
   }
   if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
   const { family } = traveller.packet;
-  if (globalAddresses(netns, family, link.index).length === 0) {
+  const own = globalAddresses(netns, family, link.index);
+  if (own.length === 0) {
     const address = `${ifName} has no address of IPv${family}`;
     return stopped(traveller, { code: "no-address", what: ifName, text: address, mend });
+  }
+  const given = container.routes && [...container.routes, ...own], to = destinationOf(traveller);
+  if (given?.some((prefix) => prefix.bytes.length === to.length && contains(prefix, to)) === false) {
+    const advice = container.closed === undefined
+      ? 'its network gives it none: "isDefaultGateway" of bridge, or "routes" in ipam'
+      : INTERNAL;
+    return stopped(traveller, { code: "no-route", what, text, mend: [{ advice }] });
   }
   const advice = 'or its network gives it none: "isDefaultGateway" of bridge, or "routes" in ipam';
   return stopped(traveller, { code: "no-route", what, text, mend: [...mend, { advice }] });
@@ -153,6 +163,9 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   }
   if (family === 6 || !isOff(keyOf(input.name))) return undefined;
   const name = sysctlName(keyOf(input.name)), text = `${name} is 0`;
+  if (traveller.tracked[0]?.netns.container?.closed === input.name) {
+    return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ advice: INTERNAL }] });
+  }
   return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [setSysctl(netns, name, 1)] });
 }
 

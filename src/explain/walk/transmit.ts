@@ -2,11 +2,12 @@
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { macvlan } from "../../ffi/netlink/route/link-kinds.ts";
 import { contains, formatAddress, isSameBytes, parsePrefix } from "../../net/address.ts";
-import { isAddressOf, isLoopback, type LinkIn, sysctlFor, type World } from "../facts.ts";
+import { isAddressOf, isLoopback, linkAt, type LinkIn, type NetnsFacts, sysctlFor, type World } from "../facts.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
 import {
   answerAstray,
+  askSwitch,
   byProgram,
   isUnanswered,
   nobodyAnswers,
@@ -34,7 +35,7 @@ import {
 } from "./traveller.ts";
 
 export function transmit(world: World, traveller: Traveller, link: Link): Move[] {
-  const down = notUp(traveller, link);
+  const down = parentDown(world, traveller, link) ?? notUp(traveller, link);
   if (down !== undefined) return down;
   if (isLoopback(link)) return [{ to: "loop", traveller, link }];
   const local = fromLoopback(traveller, link);
@@ -44,6 +45,13 @@ export function transmit(world: World, traveller: Traveller, link: Link): Move[]
   const carried = carriedBy(traveller, link, "of larger packets the sender is told, where rules let that pass");
   const sent = { ...carried, packet: framed(traveller.packet, link.mac) };
   return throughHook(sent, { hook: "egress", device: link.name, output: link }, (next) => onward(world, next, link));
+}
+
+/** Why a link above one of the host's has no carrier. */
+function parentDown(world: World, traveller: Traveller, link: Link): Move[] | undefined {
+  if (!link.up || link.hasCarrier || link.kind === "veth") return undefined;
+  const parent = world.acrossFrom(traveller.netns, link)?.link;
+  return parent && notUp(entering(traveller, world.host), parent);
 }
 
 function fromLoopback(traveller: Traveller, link: Link): Move[] | undefined {
@@ -85,11 +93,9 @@ function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: 
   if (wrong !== undefined) return wrong;
   const sending = remembering(traveller, link, nextHop);
   const at = noted(sending, link.name, `${link.name} of ${netns.label}, a pair with ${across.link.name}`);
-  return [{
-    to: "receive",
-    traveller: carriedBy(entering(at, world.host), across.link, DROPPED_SILENTLY),
-    link: across.link,
-  }];
+  const receiver = netns.neighbour(link, nextHop)?.mac;
+  const sent = { ...entering(at, world.host), receiver };
+  return [{ to: "receive", traveller: carriedBy(sent, across.link, DROPPED_SILENTLY), link: across.link }];
 }
 
 /** Above one parent, links reach one another and what is outside, but not the host. */
@@ -146,10 +152,22 @@ function wrongNeighbour(
   // Off its bridge, whose MAC address the container has.
   if (across.master === undefined && traveller.netns.container?.kinds.includes("bridge-port")) return undefined;
   const { mac, master } = across, links = world.host.links();
-  const right = master === undefined
+  const right = world.isSwitched(across)
+    ? links.filter(({ index }) => hasAddress(world.host, index, nextHop)).map((each) => each.mac)
+    : master === undefined
     ? [mac]
     : links.filter((each) => each.index === master || each.master === master).map((each) => each.mac);
   return otherMac(world, traveller, link, nextHop, right, world.host.label);
+}
+
+function hasAddress(netns: NetnsFacts, index: number, address: Uint8Array): boolean {
+  return netns.addresses().some(({ linkIndex, bytes }) => linkIndex === index && isSameBytes(bytes, address));
+}
+
+/** An internal port of Open vSwitch, or a VLAN of one; in userspace, the kernel knows it for a tap. */
+function mayBeOfSwitch(host: NetnsFacts, link: Link): boolean {
+  const { kind } = (link.kind === "vlan" && link.link && linkAt(host, link.link)) || link;
+  return kind === "openvswitch" || kind === "tun";
 }
 
 /** To whom a link outside leads is not seen here. */
@@ -164,14 +182,22 @@ function away(world: World, traveller: Traveller, link: Link, nextHop: Uint8Arra
   if (astray !== undefined) return astray;
   const holder = traveller.direction === "going" ? world.holderOf(destinationOf(traveller)) : undefined;
   if (holder !== undefined && holder.netns !== netns) {
-    const isAbove = world.acrossFrom(holder.netns, holder.link)?.link.index === link.index;
-    if (isAbove && holder.link.kind !== "veth") {
+    const own = world.acrossFrom(holder.netns, holder.link)?.link;
+    if (own?.index === link.index && holder.link.kind !== "veth") {
       const text = `${netns.label} does not reach a ${holder.link.kind} above its own ${link.name}`;
       return stopped(traveller, { code: "macvlan-host", what: link.name, text });
     }
     const { label } = holder.netns, whose = `${formatAddress(destinationOf(traveller))} is ${label}'s, on this host`;
+    const isSwitched = own !== undefined && world.isSwitched(own);
+    if (isSwitched && netns === world.host && mayBeOfSwitch(netns, link)) {
+      const text = `${whose}; whether ${link.name} leads there, flows of Open vSwitch decide`;
+      return stopped(traveller, { code: "other-switch", what: link.name, text, mend: askSwitch(link) }, "unknown");
+    }
     const text = `${whose}, and the way there leads out by ${link.name}`;
-    return stopped(traveller, { code: "leads-away", what: "route", text, mend: repairOf(holder.netns) });
+    const mend = isSwitched
+      ? [{ advice: "the host's own port of Open vSwitch in the container's VLAN is down, or has no address" }]
+      : repairOf(holder.netns);
+    return stopped(traveller, { code: "leads-away", what: "route", text, mend });
   }
   const bare = withoutMasquerade(traveller, link);
   if (bare !== undefined) return bare;
@@ -195,12 +221,15 @@ function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
     : "";
 }
 
+/** Kinds of resources with which a network masquerades. From an internal network of podman nothing comes so far. */
+const MASQUERADING = ["masquerade", "network-rules", "firewalld-network"];
+
 /** Its network masquerades, and this packet is not. */
 function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined {
   const { direction, netns, tracked, packet } = traveller, sender = tracked[0]?.netns;
   const here = tracked.find((each) => each.netns === netns);
   if (direction === "answer" || here === undefined || sender === netns) return undefined;
-  if (sender?.container?.kinds.includes("masquerade") !== true) return undefined;
+  if (sender?.container?.kinds.some((kind) => MASQUERADING.includes(kind)) !== true) return undefined;
   const source = endsOf(packet).source;
   if (textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
   // A rule of others may have taken it out on purpose: to private networks, which know the way back.

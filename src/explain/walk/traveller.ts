@@ -63,6 +63,8 @@ export interface Traveller {
   tracked: readonly Tracked[];
   /** Whom the sender of a frame takes for the next on the way. */
   nextHop?: Uint8Array;
+  /** Its MAC address, of a frame that a container has sent; undefined when it has not answered so far. */
+  receiver?: string;
   /** The port of a bridge by which the host received it. */
   port?: number;
   /** The link by which somebody outside sent it to the host; undefined for a sender on this host. */
@@ -172,7 +174,9 @@ export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
     ...traveller,
     netns,
     port: undefined,
-    packet: { ...packet, ...connection, mark: knownNumber(0), typeOf, outputFor },
+    receiver: undefined,
+    // A way by a VRF is not walked.
+    packet: { ...packet, ...connection, mark: knownNumber(0), isOutsideVrfs: true, typeOf, outputFor },
   };
 }
 

@@ -54,6 +54,10 @@ export function metaOf(packet: PacketFacts, key: string): KnownBytes | undefined
       return linkName(packet.input);
     case "oifname":
       return linkName(packet.output);
+    case "sdif":
+      return packet.isOutsideVrfs && indexOfLink(undefined);
+    case "sdifname":
+      return packet.isOutsideVrfs && linkName(undefined);
     default:
       return undefined;
   }

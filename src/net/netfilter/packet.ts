@@ -18,6 +18,8 @@ export interface PacketFacts {
   /** Undefined where there is none, as in the hook output. */
   readonly input?: PacketLink;
   readonly output?: PacketLink;
+  /** It has not come in by a link of a VRF. */
+  readonly isOutsideVrfs?: true;
   readonly mark: KnownBytes;
   /** Undefined when it is unknown. */
   readonly state?: ConnectionState;

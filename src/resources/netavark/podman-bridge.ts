@@ -45,6 +45,7 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, Made> = {
   kind: "podman-bridge",
   confines: true,
   unmade: { isCreated: false, mayBeOpen: true },
+  closes: ({ name, isInternal }) => isInternal ? name : undefined,
   apply(spec, host) {
     const existing = getLink(host.route, spec.name);
     if (existing !== undefined) return use(existing, spec, host);

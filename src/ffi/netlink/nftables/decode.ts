@@ -33,10 +33,12 @@ const COMPARISONS: (Comparison | undefined)[] = ["==", "!=", "<", "<=", ">", ">=
 
 /** Indexes are those of enum nft_meta_keys, and of enum nft_ct_keys. */
 // deno-fmt-ignore
-const META_KEYS = [
+const META_KEYS: (string | undefined)[] = [
   "length", "protocol", "priority", "mark", "iif", "oif", "iifname", "oifname", "iiftype", "oiftype", "skuid", "skgid",
   "nftrace", "rtclassid", "secmark", "nfproto", "l4proto",
 ];
+META_KEYS[nft.NFT_META_SDIF] = "sdif";
+META_KEYS[nft.NFT_META_SDIFNAME] = "sdifname";
 const CT_KEYS = ["state", "direction", "status", "mark"];
 
 const decoders: Record<string, Decoder | undefined> = {

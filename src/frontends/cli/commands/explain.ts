@@ -1,5 +1,5 @@
 /** `patchbay explain`. */
-import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { gistOf, type KnownAttachment } from "../../../engine/operator/known-attachment.ts";
 import { explanationDocument } from "../../../explain/document.ts";
 import { HostWorld } from "../../../explain/host-world.ts";
 import {
@@ -211,10 +211,14 @@ function partyOf(operand: string, attachments: readonly KnownAttachment[]): { pa
 }
 
 function containerOf(name: string, attachments: readonly KnownAttachment[]): Party | undefined {
-  const attachment = namedBy(name, attachments, DIGITS_TO_SHOW)[0];
+  const all = namedBy(name, attachments, DIGITS_TO_SHOW);
+  // containerd attaches the loopback of a pod, too.
+  const attachment = all.find((each) => gistOf(each).addresses.length > 0) ?? all[0];
   return attachment && { is: "container", attachment, label: labelOf(attachment) };
 }
 
+/** A path under /proc is nothing to know a container by. */
 function labelOf(attachment: KnownAttachment): string {
-  return shownName(attachment) ?? shortId(attachment.containerId);
+  const name = shownName(attachment);
+  return name === undefined || name.startsWith("/") ? shortId(attachment.containerId) : name;
 }

@@ -52,6 +52,7 @@ export const NO_GATEWAY = "0.0.0.0";
 export const addressingKind: ResourceKind<AddressingSpec> = {
   kind: "addressing",
   addressesIn: ({ addresses }) => addresses,
+  routesIn: ({ routes, laterRoutes = [] }) => [...routes, ...laterRoutes].map(({ dst }) => dst),
   apply(spec, host) {
     const container = host.container!;
     const { ifName } = spec;
