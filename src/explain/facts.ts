@@ -8,6 +8,7 @@ import type { VlanRange } from "../ffi/netlink/route/bridge.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
 import type { Neighbour } from "../ffi/netlink/route/neighbour.ts";
 import type { RouteAnswer, RouteQuestion } from "../ffi/netlink/route/route-question.ts";
+import type { RulesOfOthers } from "../ffi/netlink/route/rule.ts";
 import { IFF_LOOPBACK } from "../ffi/netlink/uapi/if-link.ts";
 import { isSameBytes, type Prefix } from "../net/address.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
@@ -18,10 +19,12 @@ export interface NetnsFacts {
   /** Undefined for this host. */
   readonly container?: ContainerName;
   links(): readonly Link[];
+  /** The number by which its links name another namespace. */
+  netnsId(netnsFd: number): number | undefined;
   addresses(): readonly LinkAddress[];
   route(question: RouteQuestion): RouteAnswer;
   /** Whether routing rules beside the kernel's own take other tables for some packets. */
-  hasRoutingRules(family: 4 | 6): boolean;
+  routingRules(family: 4 | 6): RulesOfOthers | undefined;
   /** How many neighbours the namespace has. */
   neighbours(family: 4 | 6): number;
   neighbour(link: Link, address: Uint8Array): Neighbour | undefined;

@@ -3,7 +3,9 @@ import { closedBridge, givenRoutes, madeKinds } from "../engine/operator/given-t
 import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type OpenHost, openHost } from "../engine/open-host.ts";
 import { undefinedOnError } from "../cni/error.ts";
+import { closeFile } from "../ffi/files.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
+import { openOwnNetns } from "../ffi/netns.ts";
 import { formatAddress, isSameBytes, parsePrefix } from "../net/address.ts";
 import { AttachmentIndex } from "./attachment-index.ts";
 import { linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
@@ -15,6 +17,7 @@ export class HostWorld implements World {
   private readonly opened = new Map<string, { open: OpenHost; facts: Reading } | undefined>();
 
   readonly index: AttachmentIndex;
+  private ownFd?: number;
 
   /** `nameOf`: what a person types for its container. */
   constructor(
@@ -22,6 +25,10 @@ export class HostWorld implements World {
     private readonly nameOf: (attachment: KnownAttachment) => string,
   ) {
     this.index = new AttachmentIndex(attachments);
+  }
+
+  private get ownNetns(): number {
+    return this.ownFd ??= openOwnNetns();
   }
 
   /** Undefined where its path does not lead to a namespace other than ours. */
@@ -38,8 +45,9 @@ export class HostWorld implements World {
   }
 
   acrossFrom(netns: NetnsFacts, { index, link: other, linkNetnsId, kind }: Link): LinkIn | undefined {
-    // Root of a container makes links above its own ones, too, whose numbers are its own.
+    // Root of a container makes links above its own ones, too, and namespaces of its own, whose numbers are its own.
     if (other === undefined || linkNetnsId === undefined || netns === this.host) return undefined;
+    if (linkNetnsId !== netns.netnsId(this.ownNetns)) return undefined;
     const link = linkAt(this.host, other);
     if (link === undefined || (kind === "veth" && link.link !== index)) return undefined;
     return { netns: this.host, link };
@@ -89,6 +97,7 @@ export class HostWorld implements World {
 
   close(): void {
     this.host.close();
+    if (this.ownFd !== undefined) closeFile(this.ownFd);
     for (const each of this.opened.values()) {
       each?.facts.close();
       each?.open.close();

@@ -6,8 +6,9 @@ import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
 import { listQdiscs } from "../ffi/netlink/tc/queueing.ts";
+import { netnsIdIn } from "../ffi/netlink/route/netns-id.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
-import { hasRulesOfOthers } from "../ffi/netlink/route/rule.ts";
+import { rulesOfOthers } from "../ffi/netlink/route/rule.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
@@ -38,6 +39,10 @@ export class Reading implements NetnsFacts {
     return this.once("links", () => listLinks(this.routing));
   }
 
+  netnsId(netnsFd: number) {
+    return this.once("netns id", () => netnsIdIn(this.routing, netnsFd));
+  }
+
   addresses() {
     return this.once("addresses", () => listAddresses(this.routing, 0));
   }
@@ -49,9 +54,9 @@ export class Reading implements NetnsFacts {
     return this.once(key, () => askRoute(this.routing, question));
   }
 
-  hasRoutingRules(family: 4 | 6) {
+  routingRules(family: 4 | 6) {
     const number = family === 4 ? AF_INET : AF_INET6;
-    return this.once(`routing rules ${family}`, () => hasRulesOfOthers(this.routing, number));
+    return this.once(`routing rules ${family}`, () => rulesOfOthers(this.routing, number));
   }
 
   neighbours(family: 4 | 6) {

@@ -3,7 +3,7 @@ import { isKnown, slice } from "../net/netfilter/known-bytes.ts";
 import { addressOfEnd, type PacketFacts } from "../net/netfilter/packet.ts";
 import type { HookName, RuleChain } from "../net/netfilter/ruleset.ts";
 import type { Place } from "../net/netfilter/traversal.ts";
-import { nameWithPorts } from "../net/ip-protocol.ts";
+import { ICMP, ICMPV6, nameWithPorts } from "../net/ip-protocol.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { shell, shellWord } from "../process/shell-word.ts";
 import type { NetnsFacts } from "./facts.ts";
@@ -22,7 +22,9 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   }
   const ends = endsAsText(packet);
   const isIptables = (chain.family === "ip" || chain.family === "ip6") && HOOKS_OF_IPTABLES.has(only.name);
-  if (chain.family === "bridge") return [linesIn(at.netns, nftByPorts(only, packet))];
+  // What asks for no address stops ARP, too, and what else belongs to it.
+  const asksAddress = rule?.operations.some((one) => one.does === "payload" && one.base !== "link") === true;
+  if (chain.family === "bridge" && !asksAddress) return [linesIn(at.netns, nftByPorts(only, packet))];
   const service = serviceOf(packet, at.direction), { family } = packet;
   const line = (isIptables ? iptables : nft)(only, family, service);
   const lines = bothWays(line, ends, hook, at.direction);
@@ -68,16 +70,16 @@ function endsAsText(packet: PacketFacts): EndsText {
   return { source: textOf("source"), destination: textOf("destination") };
 }
 
-/** The program's port: the answer comes from it. */
+/** A protocol as iptables and nft know it, and the program's port: the answer comes from it. */
 interface Service {
-  protocol: "tcp" | "udp";
-  port: number;
+  protocol: string;
+  port?: number;
 }
 
-function serviceOf({ protocol, transport }: PacketFacts, direction: At["direction"]): Service | undefined {
-  const port = portIn(slice(transport, direction === "going" ? 2 : 0, 2));
-  const name = nameWithPorts(protocol);
-  return name === undefined || port === undefined ? undefined : { protocol: name, port };
+function serviceOf({ protocol, transport }: PacketFacts, direction: At["direction"]): Service {
+  const port = portIn(slice(transport, direction === "going" ? 2 : 0, 2)), name = nameWithPorts(protocol);
+  if (name !== undefined) return { protocol: name, port };
+  return { protocol: protocol === ICMP ? "icmp" : protocol === ICMPV6 ? "icmpv6" : String(protocol) };
 }
 
 type Line = (ends: EndsText, end: "destination" | "source") => string;
@@ -92,25 +94,25 @@ function bothWays(line: Line, ends: EndsText, hook: HookName, direction: At["dir
     : [...lines, line({ source: destination, destination: source }, other)];
 }
 
-function iptables(chain: RuleChain, family: 4 | 6, service: Service | undefined): Line {
+function iptables(chain: RuleChain, family: 4 | 6, { protocol, port }: Service): Line {
   const program = `ip${family === 4 ? "" : "6"}tables${chain.isLegacy ? "-legacy" : ""}`;
   const table = chain.table === "filter" ? "" : ` -t ${chain.table}`;
   return ({ source, destination }, end) =>
     `${program}${table} -I ${shellWord(chain.name)}${source ? ` -s ${source}` : ""}` +
     `${destination ? ` -d ${destination}` : ""}` +
-    `${service ? ` -p ${service.protocol} --${end === "source" ? "s" : "d"}port ${service.port}` : ""} -j ACCEPT`;
+    ` -p ${protocol}${port === undefined ? "" : ` --${end === "source" ? "s" : "d"}port ${port}`} -j ACCEPT`;
 }
 
-function nft(chain: RuleChain, family: 4 | 6, service: Service | undefined): Line {
+function nft(chain: RuleChain, family: 4 | 6, { protocol, port }: Service): Line {
   const ip = family === 4 ? "ip" : "ip6", name = [chain.family, chain.table, chain.name].map(shellWord).join(" ");
   return ({ source, destination }, end) =>
     `nft insert rule ${name}${source ? ` ${ip} saddr ${source}` : ""}${
       destination ? ` ${ip} daddr ${destination}` : ""
     }` +
-    `${service ? ` ${service.protocol} ${end === "source" ? "s" : "d"}port ${service.port}` : ""} accept`;
+    (port === undefined ? ` meta l4proto ${protocol}` : ` ${protocol} ${end === "source" ? "s" : "d"}port ${port}`) +
+    " accept";
 }
 
-/** With ARP and whatever else belongs to it. */
 function nftByPorts(chain: RuleChain, { input, output }: PacketFacts): string[] {
   const name = [chain.family, chain.table, chain.name].map(shellWord).join(" ");
   const match = (key: string, link: PacketFacts["input"]) =>
@@ -120,7 +122,7 @@ function nftByPorts(chain: RuleChain, { input, output }: PacketFacts): string[] 
   return [
     ...new Set(
       output === undefined || input === undefined
-        ? [line(input, undefined)]
+        ? [line(input, output)]
         : [line(input, output), line(output, input)],
     ),
   ];

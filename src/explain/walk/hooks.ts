@@ -11,6 +11,7 @@ import {
   type WayOut,
 } from "../../net/netfilter/traversal.ts";
 import { contains, formatAddress, parseAddress } from "../../net/address.ts";
+import { nameWithPorts } from "../../net/ip-protocol.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import type { Code } from "../codes.ts";
 import { globalAddresses, type NetnsFacts } from "../facts.ts";
@@ -110,7 +111,8 @@ function changeText(before: PacketFacts, after: PacketFacts): string | undefined
   const texts = (["source", "destination"] as const).flatMap((end) => {
     const port = `${end}Port` as const;
     if (textOf(old[end]) === textOf(now[end]) && textOf(old[port]) === textOf(now[port])) return [];
-    const address = knownOr(now[end], undefined), number = portIn(now[port]);
+    const address = knownOr(now[end], undefined);
+    const number = nameWithPorts(after.protocol) === undefined ? undefined : portIn(now[port]);
     const to = address === undefined ? "an address of the host" : formatAddress(address);
     return [`${end} becomes ${to}${number === undefined ? "" : `, port ${number}`}`];
   });

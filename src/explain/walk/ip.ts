@@ -18,6 +18,7 @@ import {
   type Traveller,
   withEnd,
 } from "./traveller.ts";
+import { unknownRoute } from "./unknown-route.ts";
 
 /** Which end becomes again what it was. */
 const TURNED_BACK = { prerouting: "destination", input: "source", postrouting: "source" } as const;
@@ -104,7 +105,8 @@ function trackedHere({ netns, tracked, packet }: Traveller): Tracked | undefined
 }
 
 function routed(traveller: Traveller, input: Link): Move[] {
-  const { netns } = traveller, destination = destinationOf(traveller);
+  const { netns } = traveller, destination = destinationOf(traveller), unknown = unknownRoute(traveller);
+  if (unknown !== undefined) return unknown;
   const route = netns.route(questionFor(traveller, input, sourceOf(traveller)));
   if ("errno" in route) return routeRefused(traveller, route.errno, input);
   if (isForItself(route)) {
@@ -127,14 +129,14 @@ function routed(traveller: Traveller, input: Link): Move[] {
 
 function forwarded(traveller: Traveller, input: Link, { link: output, nextHop, text }: NextWay): Move[] {
   const at = noted({ ...traveller, packet: hopped(traveller.packet), nextHop }, "route", text);
-  return throughHook(at, { hook: "forward", input, output }, (next) => leaving(next, output));
+  return throughHook(at, { hook: "forward", input, output }, (next) => leaving(next, output, input));
 }
 
-/** Behind the routes: the last hook, and then the link. */
-export function leaving(traveller: Traveller, output: Link): Move[] {
+/** Behind the routes: the last hook, and then the link. What is forwarded still has its first link. */
+export function leaving(traveller: Traveller, output: Link, input?: Link): Move[] {
   return throughNat(
     traveller,
-    { hook: "postrouting", output },
+    { hook: "postrouting", input, output },
     (next) => [{ to: "transmit", traveller: tracked(next), link: output }],
   );
 }

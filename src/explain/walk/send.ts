@@ -6,9 +6,12 @@ import { destinationOf, endsOf, knownOr, type Move, noted, type Traveller, withE
 import { addressOn, throughHook } from "./hooks.ts";
 import { leaving, tracking } from "./ip.ts";
 import { isLoopback } from "../facts.ts";
+import { unknownRoute } from "./unknown-route.ts";
 import { isForItself, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 
 export function send(traveller: Traveller): Move[] {
+  const unknown = unknownRoute(traveller);
+  if (unknown !== undefined) return unknown;
   const { netns } = traveller, route = askWay(traveller);
   if ("errno" in route) return routeRefused(traveller, route.errno);
   const ways = isForItself(route) ? [toItself(traveller)] : waysOf(netns, route, destinationOf(traveller));

@@ -165,7 +165,7 @@ export function entering(traveller: Traveller, netns: NetnsFacts): Traveller {
     return "errno" in route ? undefined : route.type;
   };
   const outputFor: PacketFacts["outputFor"] = (address) => {
-    if (netns.hasRoutingRules(packet.family)) return undefined;
+    if (netns.routingRules(packet.family) !== undefined) return undefined;
     const route = netns.route({ destination: address });
     if ("errno" in route || route.type !== RTN_UNICAST) return "none";
     return route.hops === undefined ? linkAt(netns, route.oif) : undefined;

@@ -115,13 +115,18 @@ function follow(world: World, start: Move): Outcome[] {
     const traveller = { ...move.traveller, hops: move.traveller.hops + 1 };
     const isTooFar = traveller.hops > MOST_HOPS || moves.length + outcomes.length > MOST_WAYS;
     const text = "the packet takes more ways, or longer ones, than are followed";
-    moves.unshift(
-      ...isTooFar
-        ? stopped(traveller, { code: "too-far", what: "way", text }, "unknown")
-        : next(world, { ...move, traveller }),
-    );
+    const onward = isTooFar
+      ? stopped(traveller, { code: "too-far", what: "way", text }, "unknown")
+      : next(world, { ...move, traveller });
+    moves.unshift(...onward.length > 0 ? onward : nowhere(traveller));
   }
   return outcomes;
+}
+
+/** The kernel's answers do not fit together: a route leads by a link that is not there. */
+function nowhere(traveller: Traveller): Move[] {
+  const text = `${traveller.netns.label} changes while it is looked at, or has a route by no link`;
+  return stopped(traveller, { code: "undecided", what: "way", text }, "unknown");
 }
 
 /** It would go on, if somebody answered who has not so far. */

@@ -114,12 +114,27 @@ export function listRoutingRules(socket: NetlinkSocket, family: number): ListedR
   );
 }
 
-/** The rules for the tables local, main and default. */
-const OF_KERNEL = [0, 32766, 32767];
+/** The kernel's own by their priorities: they take the tables local, main and default for every packet. */
+const TABLES_OF_KERNEL: Readonly<Record<number, number>> = { 0: 255, 32766: 254, 32767: 253 };
 
-/** Whether rules beside the kernel's own take other tables for some packets. */
-export function hasRulesOfOthers(socket: NetlinkSocket, family: number): boolean {
-  return listRoutingRules(socket, family).some(({ priority }) => !OF_KERNEL.includes(priority));
+/** What routing rules beside the kernel's own ask packets for. */
+export interface RulesOfOthers {
+  asksMark: boolean;
+  asksSourcePort: boolean;
+}
+
+/** Undefined where only the kernel's own are. */
+export function rulesOfOthers(socket: NetlinkSocket, family: number): RulesOfOthers | undefined {
+  const others = listRoutingRules(socket, family).filter((rule) => !isOfKernel(rule));
+  if (others.length === 0) return undefined;
+  return {
+    asksMark: others.some(({ mark, markMask }) => mark !== undefined || markMask !== undefined),
+    asksSourcePort: others.some(({ bytes }) => typesIn(bytes).includes(rtnetlink.FRA_SPORT_RANGE)),
+  };
+}
+
+function isOfKernel({ priority, table, bytes }: ListedRule): boolean {
+  return TABLES_OF_KERNEL[priority] === table && isPlain(bytes) && bytes[1] === 0 && bytes[2] === 0;
 }
 
 const OF_EVERY_RULE = [
@@ -139,9 +154,17 @@ function withoutState(body: Uint8Array): Uint8Array {
 }
 
 function isBySourceAlone(body: Uint8Array): boolean {
-  let alone = body[3] === 0 && body[7] === rtnetlink.FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0;
-  eachAttribute(body.subarray(HEADER_BYTES), (type) => {
-    if (!OF_EVERY_RULE.includes(type)) alone = false;
-  });
-  return alone && body[2] !== 0;
+  return isPlain(body) && body[2] !== 0;
+}
+
+/** Whether it asks for addresses at most, and only looks up its table. */
+function isPlain(body: Uint8Array): boolean {
+  return body[3] === 0 && body[7] === rtnetlink.FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0 &&
+    typesIn(body).every((type) => OF_EVERY_RULE.includes(type));
+}
+
+function typesIn(body: Uint8Array): number[] {
+  const types: number[] = [];
+  eachAttribute(body.subarray(HEADER_BYTES), (type) => void types.push(type));
+  return types;
 }

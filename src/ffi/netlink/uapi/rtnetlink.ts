@@ -110,4 +110,5 @@ export const FRA_SUPPRESS_PREFIXLEN = 14;
 export const FRA_TABLE = 15;
 export const FRA_FWMASK = 16;
 export const FRA_PROTOCOL = 21;
+export const FRA_SPORT_RANGE = 23;
 export const FR_ACT_TO_TBL = 1;

@@ -4,7 +4,7 @@ import type { HostLook } from "../../../contract/resource.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../../ffi/netlink/route/route.ts";
 import { linkTowards, routeTowards } from "../../../ffi/netlink/route/route-lookup.ts";
-import { hasRulesOfOthers } from "../../../ffi/netlink/route/rule.ts";
+import { rulesOfOthers } from "../../../ffi/netlink/route/rule.ts";
 import { familyOf } from "../../../ffi/netlink/route/address.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { TCP, UDP } from "../../../net/ip-protocol.ts";
@@ -47,7 +47,7 @@ export function sendersStopped(
 function hasOneWayOut(route: Host["route"], family: 4 | 6): boolean {
   const number = familyOf(NOBODY[family]), ways = listRoutes(route, number).filter(({ dst }) => dst.bits === 0);
   return ways.length === 1 && ways[0]!.hops === undefined &&
-    !hasRulesOfOthers(route, number);
+    rulesOfOthers(route, number) === undefined;
 }
 
 function packetOf(family: 4 | 6, protocol: number): PacketFacts {
