@@ -161,6 +161,11 @@ export const codes = {
     title: "two containers have one address",
     help: "Leases were lost, or two networks give out one subnet. Detach one of the two, and attach it again.",
   },
+  "port-taken": {
+    title: "a published port leads to somebody else",
+    help: "A rule before ours gives the packet another destination, or a program of the host has the port: " +
+      "`iptables -t nat -S`, `nft list ruleset`, `ss -lnp`.",
+  },
   "lease-unheld": {
     title: "a lease of host-local is of no attachment that is on record",
     help:

@@ -5,7 +5,7 @@ import type { AskNetfilter } from "../ffi/netlink/nftables/whole-ruleset.ts";
 import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
-import { listQdiscs } from "../ffi/netlink/tc/queueing.ts";
+import { listFilters, listQdiscs } from "../ffi/netlink/tc/queueing.ts";
 import { netnsIdIn } from "../ffi/netlink/route/netns-id.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
 import { rulesOfOthers } from "../ffi/netlink/route/rule.ts";
@@ -21,6 +21,9 @@ import {
 import { readSysctl } from "../ffi/sysctl.ts";
 import { formatAddress } from "../net/address.ts";
 import type { ContainerName, NetnsFacts } from "./facts.ts";
+
+/** Where filters see what comes in, and what leaves (TC_H_INGRESS, TC_H_MIN_INGRESS, TC_H_MIN_EGRESS). */
+const FILTER_PARENTS = [0xffff0000, 0xfffffff2, 0xfffffff3];
 
 /** Runs work with the thread in the namespace. */
 export type Inside = <T>(work: () => T) => T;
@@ -75,11 +78,13 @@ export class Reading implements NetnsFacts {
   }
 
   filtered() {
-    const isPlace = ({ kind }: { kind: string }) => kind === "ingress" || kind === "clsact";
-    return this.once(
-      "qdiscs",
-      () => new Set(listQdiscs(this.routing).filter(isPlace).map(({ linkIndex }) => linkIndex)),
-    );
+    return this.once("filters", () => {
+      const places = listQdiscs(this.routing).filter(({ kind }) => kind === "ingress" || kind === "clsact");
+      const filtered = places.filter(({ linkIndex: index }) =>
+        FILTER_PARENTS.some((parent) => listFilters(this.routing, { index, name: String(index) }, parent).length > 0)
+      );
+      return new Set(filtered.map(({ linkIndex }) => linkIndex));
+    });
   }
 
   vlansOf(port: Link) {

@@ -28,14 +28,13 @@ export function remediesFor({ chain, rule }: Place, hook: HookName, packet: Pack
   const service = serviceOf(packet, at.direction), { family } = packet;
   const line = (isIptables ? iptables : nft)(only, family, service);
   const lines = bothWays(line, ends, hook, at.direction);
-  const more: Remedy[] = hook === "forward" && isIptables && rule === undefined
-    ? [{
-      advice:
-        'or give the network { "type": "firewall", "backend": "iptables" }, where it has none: for each container',
-    }]
-    : [];
-  return [linesIn(at.netns, lines), ...more];
+  const isForward = hook === "forward" && isIptables && rule === undefined;
+  return [linesIn(at.netns, lines), ...isForward ? [{ advice: WITHOUT_RULES }] : []];
 }
+
+const WITHOUT_RULES =
+  "with the plugin firewall in its network, 'patchbay inspect' says whether its rules are gone, and " +
+  "'patchbay repair' makes them again; without it, add it to the network: it lets each container's packets pass";
 
 /** Lines to run in the namespace. */
 export function linesIn({ container }: NetnsFacts, lines: readonly string[], because?: string): Remedy {

@@ -27,7 +27,10 @@ const MARKS: Record<Step["state"], string> = { ok: "ok  ", stop: "STOP", unknown
 export function explanationsText(answers: readonly Answered[], isVerbose: boolean): string {
   if (answers.length === 1) return inFull(answers[0]!, isVerbose);
   const differ = answers.filter((each) => !isWell(each)), well = answers.filter(isWell);
-  const brief = well.map((each) => folded(headline(each), "  "));
+  if (isVerbose) return answers.map((each) => inFull(each, isVerbose)).join("\n");
+  const brief = well.flatMap((
+    each,
+  ) => [folded(headline(each), "  "), ...mtuNotes(each).map((text) => folded(`  note  ${text}`, "        "))]);
   return [...differ.map((each) => inFull(each, isVerbose)), ...brief.length === 0 ? [] : [`${brief.join("\n")}\n`]]
     .join("\n");
 }
@@ -45,7 +48,14 @@ export function overviewText(
   ];
   const well = answers.length - differ.length;
   const last = answers.length === 0 ? "nothing is attached" : `${well} of ${answers.length} ways arrive or leave`;
-  return `${[...lines, ...notes.map(visible), last].join("\n")}\n`;
+  const more = [...new Set([...notes, ...answers.flatMap(mtuNotes)])].map(visible);
+  return `${[...lines, ...more, last].join("\n")}\n`;
+}
+
+/** What small packets pass, and large ones may not. */
+function mtuNotes({ explanation }: Answered): string[] {
+  const notes = explanation?.steps.filter(({ state, text }) => state === "note" && text.includes("MTU")) ?? [];
+  return notes.map(({ what, text }) => `${what}: ${text}`);
 }
 
 function codeText({ explanation }: Answered): string {

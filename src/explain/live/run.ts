@@ -175,7 +175,9 @@ class FlowNumbers {
       echo = ECHOES[protocol],
       [source, destination] = family === 4 ? [12, 16] : [8, 24];
     const isGoing = direction === "going", found: ByteMatch[] = [];
-    const strangers = this.way.explanation.isForStrangers ? STRANGERS[family] : [];
+    const { flow: { source: sender, destination: receiver }, origin } = this.way;
+    const isAnybody = (origin.input !== undefined && sender === undefined) || receiver === undefined;
+    const strangers = isAnybody ? STRANGERS[family] : [];
     const add = (header: ByteMatch["in"], offset: number, bytes: KnownBytes | undefined) => {
       if (strangers.some((each) => bytes && isSameBytes(each, bytes.value))) return;
       if (bytes !== undefined && isKnown(bytes)) found.push({ in: header, offset, value: bytes.value });

@@ -99,7 +99,7 @@ export function noted(
 export function carriedBy(traveller: Traveller, { name, mtu }: Link, more: string): Traveller {
   const { mtu: before = mtu } = traveller;
   if (mtu >= before || mtu === 0) return { ...traveller, mtu: before };
-  const text = `carries ${mtu} bytes, where ${before} have come: ${more}`;
+  const text = `its MTU is ${mtu}, behind one of ${before}: ${more}`;
   return { ...noted(traveller, name, text, { state: "note" }), mtu };
 }
 

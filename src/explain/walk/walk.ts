@@ -8,6 +8,7 @@ import { arrive } from "./arrive.ts";
 import type { NetnsFacts, World } from "../facts.ts";
 import { throughHook } from "./hooks.ts";
 import { takeIn } from "./ip.ts";
+import { endElsewhere } from "./published-end.ts";
 import { receive } from "./receive.ts";
 import { send } from "./send.ts";
 import { transmit } from "./transmit.ts";
@@ -61,6 +62,11 @@ const MOST_WAYS = 64, MOST_HOPS = 24;
  * does whoever has no rules of their own.
  */
 export function explain(world: World, origin: Origin, flow: AskedFlow): Explanation {
+  const found = forAnybody(world, origin, flow), end = endElsewhere(world, flow, found);
+  return end === undefined ? found : { ...found, verdict: "unknown", end };
+}
+
+function forAnybody(world: World, origin: Origin, flow: AskedFlow): Explanation {
   const whole = explainOne(world, origin, flow);
   const isSenderHere = origin.input === undefined;
   const isOfSomebody = (isSenderHere || flow.source !== undefined) && flow.destination !== undefined;

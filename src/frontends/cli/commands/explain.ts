@@ -188,7 +188,13 @@ function questionsOf(given: GivenArguments, attachments: readonly KnownAttachmen
     throw new UsageError(`${JSON.stringify(operands[1])}: only FROM comes by a link; the kernel chooses the way out`);
   }
   if (to === undefined && last === undefined) {
-    if (party.is === "container") return usual(party.attachment);
+    if (party.is === "container") {
+      const questions = usual(party.attachment);
+      if (questions.length > 0) return questions;
+      throw new Error(
+        `the network of ${party.label} gives it no way out, no name server and no published port: say TO`,
+      );
+    }
     throw new UsageError("name who is to get the packet, too: explain outside host:8080");
   }
   return [{ from: party, to: to?.party ?? { is: "outside" }, family, protocol: protocolNumber(name, family), port }];
