@@ -2,6 +2,7 @@
 import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
+import { textOf } from "../../net/netfilter/known-bytes.ts";
 import { isAddressOf, linkAt, type LinkIn, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
@@ -55,7 +56,7 @@ export function fromHost(world: World, traveller: Traveller, bridge: Link, nextH
     const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(world, next, undefined, bridge, nextHop);
     const { netns, link } = holder.own;
-    const wrong = withoutHairpin(next, holder, nextHop) ??
+    const wrong = withoutHairpin(next, holder, bridge, nextHop) ??
       otherMac(world, next, bridge, nextHop, [link.mac], netns.label);
     return wrong ?? byPort(remembering(next, bridge, nextHop), bridge, holder);
   });
@@ -73,9 +74,18 @@ function behind(world: World, address: Uint8Array, bridge: Link): Holder | undef
   return port.master === bridge.index ? { own, port } : undefined;
 }
 
-/** Undefined unless the frame would go back to its own port, and may not. */
-function withoutHairpin(traveller: Traveller, { own, port }: Holder, nextHop: Uint8Array): Move[] | undefined {
+/**
+ * Undefined unless the frame would go back to its own port, and may not. What the host routes may: it is only a frame that
+ * stays in the bridge where the host's rules have translated its destination there.
+ */
+function withoutHairpin(
+  traveller: Traveller,
+  { own, port }: Holder,
+  bridge: Link,
+  nextHop: Uint8Array,
+): Move[] | undefined {
   if (traveller.port !== port.index || port.port?.hairpin === true) return undefined;
+  if (!asksHost(traveller, bridge) || !isRedirected(traveller)) return undefined;
   const text = `${formatAddress(nextHop)} is ${own.netns.label}'s own, and ${port.name} has no hairpin mode`;
   const mend = [
     { run: shell`ip link set ${port.name} type bridge_slave hairpin on` },
@@ -117,10 +127,20 @@ function across(traveller: Traveller, port: Link, bridge: Link, holder: Holder):
   );
 }
 
+/** Whether rules of the host judge frames of the bridge, too. */
+function asksHost({ netns, packet: { family } }: Traveller, bridge: Link): boolean {
+  const ofAll = netns.sysctl(`net/bridge/bridge-nf-call-ip${family === 4 ? "" : "6"}tables`) === "1";
+  return ofAll || bridge.asksHostsRules?.[family] === true;
+}
+
+/** Whether this namespace has given it another destination, or an answer its first one again. */
+function isRedirected({ netns, tracked, direction }: Traveller): boolean {
+  const end = direction === "going" ? "destination" : "source";
+  return tracked.some((each) => each.netns === netns && textOf(each.before[end]) !== textOf(each.after[end]));
+}
+
 function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Traveller) => Move[]): Move[] {
-  const { netns, packet } = traveller;
-  const ofAll = netns.sysctl(`net/bridge/bridge-nf-call-ip${packet.family === 4 ? "" : "6"}tables`) === "1";
-  if (!ofAll && bridge.asksHostsRules?.[packet.family] !== true) return onward(traveller);
+  if (!asksHost(traveller, bridge)) return onward(traveller);
   const begun = noted(
     tracking(traveller),
     bridge.name,
