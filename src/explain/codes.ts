@@ -85,7 +85,7 @@ export const codes = {
   },
   "vlan-mismatch": {
     title: "the ports of the bridge have no VLAN in common",
-    help: "`bridge vlan show`; the option `vlan` of the bridge.",
+    help: "`bridge vlan show`; the option `vlan` of the bridge. Networks of two VLANs are apart on purpose.",
   },
   "macvlan-host": {
     title: "a macvlan or ipvlan does not reach its own host",
@@ -209,7 +209,8 @@ export const codes = {
   },
   "other-switch": {
     title: "another switch decides",
-    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`.",
+    help:
+      "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`. A VRF has routes of its own: `ip route show vrf NAME`.",
   },
   "too-far": {
     title: "the packet goes round in circles, or takes more ways than are followed",

@@ -3,7 +3,7 @@ import { shell } from "../../process/shell-word.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
 import { textOf } from "../../net/netfilter/known-bytes.ts";
-import { isAddressOf, linkAt, type LinkIn, type World } from "../facts.ts";
+import { isAddressOf, linkAt, type LinkIn, linkWith, type NetnsFacts, pairedHere, type World } from "../facts.ts";
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
 import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
@@ -17,48 +17,61 @@ import {
   isSameEnds,
   type Move,
   noted,
+  sourceOf,
   stopped,
   type Traveller,
 } from "./traveller.ts";
+import { bridgeBelow, outsideVlan, pvidOf, tagOfLink, tagRefused, withoutVlan } from "./vlans.ts";
 
 const FORWARDING = 3;
 
 /** What a port has received. */
 export function fromPort(world: World, traveller: Traveller, port: Link, bridge: Link): Move[] {
-  const { nextHop = destinationOf(traveller) } = traveller;
-  const stop = notUp(traveller, bridge) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
+  const { nextHop = destinationOf(traveller) } = traveller, isForHost = isAddressOf(world.host, nextHop);
+  const holder = isForHost ? hostsBehind(world, nextHop, bridge) : behind(world, nextHop, bridge);
+  const whose = senderBehind(world, traveller, port), vlan = holder && pvidOf(traveller, holder.port);
+  const stop = notUp(traveller, bridge) ?? blocked(traveller, port) ??
+    withoutVlan(traveller, port, bridge, { vlan, whose });
   if (stop !== undefined) return stop;
   const before: HookPassage = { hook: "prerouting", isBridge: true, input: port };
   return throughHook(traveller, before, (next) => {
-    if (isAddressOf(world.host, nextHop)) {
-      const at = noted(
-        next,
-        bridge.name,
-        `${bridge.name} has ${formatAddress(nextHop)}, and takes it from ${port.name}`,
-      );
-      const passage: HookPassage = { hook: "input", isBridge: true, input: port };
-      return throughHook(
-        at,
-        passage,
-        (last) => [{ to: "receive", traveller: { ...last, port: port.index }, link: bridge }],
-      );
-    }
-    const holder = behind(world, nextHop, bridge);
-    if (holder === undefined) return toStranger(world, next, port, bridge, nextHop);
-    return across(next, port, bridge, holder);
+    if (holder !== undefined) return across(next, port, bridge, holder);
+    return isForHost ? toHost(world, next, port, bridge, nextHop) : toStranger(world, next, port, bridge, nextHop);
   });
 }
 
-/** What the host sends by its bridge. */
-export function fromHost(world: World, traveller: Traveller, bridge: Link, nextHop: Uint8Array): Move[] {
+/** By the bridge's own link, or by a VLAN link upon it. */
+function toHost({ host }: World, traveller: Traveller, port: Link, bridge: Link, nextHop: Uint8Array): Move[] {
+  const above = linkAt(host, linkWith(host, nextHop)!), vlan = pvidOf(traveller, port);
+  const isTagged = above !== undefined && bridgeBelow(host, above)?.index === bridge.index &&
+    tagOfLink(above) === vlan;
+  const link = isTagged ? above : bridge;
+  const stop = isTagged
+    ? tagRefused(traveller, link, bridge)
+    : outsideVlan(traveller, { port: bridge, bridge, vlan });
+  if (stop !== undefined) return stop;
+  const text = `${link.name} has ${formatAddress(nextHop)}, and takes it from ${port.name}`;
+  return throughHook(
+    noted(traveller, link.name, text),
+    { hook: "input", isBridge: true, input: port },
+    (last) => [{ to: "receive", traveller: { ...last, port: port.index }, link }],
+  );
+}
+
+/** What the host sends by its bridge, or by a VLAN link upon it. */
+export function fromHost(world: World, traveller: Traveller, bridge: Link, nextHop: Uint8Array, by = bridge): Move[] {
+  const holder = behind(world, nextHop, bridge);
+  const stop = by === bridge
+    ? withoutVlan(traveller, bridge, bridge, { vlan: holder && pvidOf(traveller, holder.port) })
+    : tagRefused(traveller, by, bridge);
+  if (stop !== undefined) return stop;
   const passage: HookPassage = { hook: "output", isBridge: true, output: bridge };
   return throughHook(traveller, passage, (next) => {
-    const holder = behind(world, nextHop, bridge);
     if (holder === undefined) return toStranger(world, next, undefined, bridge, nextHop);
-    const { netns, link } = holder.own;
+    const { netns, link } = holder.own, vlan = by === bridge ? pvidOf(next, bridge) : tagOfLink(by);
     const wrong = withoutHairpin(next, holder, bridge, nextHop) ??
-      otherMac(world, next, bridge, nextHop, [link.mac], netns.label);
-    return wrong ?? byPort(remembering(next, bridge, nextHop), bridge, holder);
+      otherMac(world, next, by, nextHop, [link.mac], netns.label);
+    return wrong ?? byPort(remembering(next, by, nextHop), bridge, holder, vlan);
   });
 }
 
@@ -72,6 +85,18 @@ function behind(world: World, address: Uint8Array, bridge: Link): Holder | undef
   const own = world.holderOf(address), port = own && world.acrossFrom(own.netns, own.link)?.link;
   if (own === undefined || port === undefined) return undefined;
   return port.master === bridge.index ? { own, port } : undefined;
+}
+
+/** A pair of the host's own, of which one end has the address, and the other is a port: the gateway of a VLAN. */
+function hostsBehind({ host }: World, address: Uint8Array, bridge: Link): Holder | undefined {
+  const link = linkAt(host, linkWith(host, address)!), port = link && pairedHere(host, link);
+  return link !== undefined && port?.master === bridge.index ? { own: { netns: host, link }, port } : undefined;
+}
+
+/** The container whose port it is, of what it sends with its own address. */
+function senderBehind(world: World, traveller: Traveller, port: Link): NetnsFacts | undefined {
+  const own = world.holderOf(sourceOf(traveller));
+  return own && world.acrossFrom(own.netns, own.link)?.link.index === port.index ? own.netns : undefined;
 }
 
 /**
@@ -94,17 +119,16 @@ function withoutHairpin(
   return stopped(traveller, { code: "hairpin-off", what: port.name, text, mend });
 }
 
-function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder): Move[] {
-  const stop = notUp(traveller, port) ?? blocked(traveller, port) ?? withoutVlan(traveller, port, bridge);
+function byPort(traveller: Traveller, bridge: Link, { own, port }: Holder, vlan: number | undefined): Move[] {
+  const stop = notUp(traveller, port) ?? blocked(traveller, port) ??
+    outsideVlan(traveller, { port, bridge, vlan, whose: own.netns });
   if (stop !== undefined) return stop;
   return throughHook(traveller, { hook: "postrouting", isBridge: true, output: port }, (next) => {
-    const at = noted(next, port.name, `port of ${bridge.name}, forwarding; behind it ${own.netns.label}`);
+    const isHere = own.netns === next.netns, whose = isHere ? own.link.name : own.netns.label;
+    const at = noted(next, port.name, `port of ${bridge.name}, forwarding; behind it ${whose}`);
     const narrowest = port.mtu < own.link.mtu ? port : own.link;
-    return [{
-      to: "receive",
-      traveller: carriedBy(entering(at, own.netns), narrowest, DROPPED_SILENTLY),
-      link: own.link,
-    }];
+    const there = carriedBy(isHere ? at : entering(at, own.netns), narrowest, DROPPED_SILENTLY);
+    return [{ to: "receive", traveller: there, link: own.link }];
   });
 }
 
@@ -115,15 +139,14 @@ function across(traveller: Traveller, port: Link, bridge: Link, holder: Holder):
     const advice = 'the network keeps its containers apart: "portIsolation"';
     return stopped(traveller, { code: "port-isolated", what: bridge.name, text, mend: [{ advice }] });
   }
-  if (!haveCommonVlan(traveller, [port, holder.port], bridge)) {
-    const text = `${port.name} and ${holder.port.name} are in different VLANs of ${bridge.name}`;
-    return stopped(traveller, { code: "vlan-mismatch", what: bridge.name, text });
-  }
+  const vlan = pvidOf(traveller, port);
+  const apart = outsideVlan(traveller, { port: holder.port, bridge, vlan, whose: holder.own.netns });
+  if (apart !== undefined) return apart;
   const passage: HookPassage = { hook: "forward", isBridge: true, input: port, output: holder.port };
   return throughHook(
     traveller,
     passage,
-    (next) => judgedByHost(next, bridge, (last) => byPort(last, bridge, holder)),
+    (next) => judgedByHost(next, bridge, (last) => byPort(last, bridge, holder, vlan)),
   );
 }
 
@@ -163,7 +186,7 @@ function judgedByHost(traveller: Traveller, bridge: Link, onward: (traveller: Tr
 function isClosed(world: World, { netns }: Traveller, bridge: Link): boolean {
   const ports = netns.links().filter(({ master }) => master === bridge.index);
   const isProxy = ["all", bridge.name].some((name) => netns.sysctl(`net/ipv4/conf/${name}/proxy_arp`) === "1");
-  return !isProxy && ports.every((port) => world.endOf(port) !== undefined);
+  return !isProxy && ports.every((port) => world.endOf(port) !== undefined || pairedHere(netns, port) !== undefined);
 }
 
 /** Nobody here has the address: another machine behind a port may. */
@@ -204,18 +227,4 @@ function blocked(traveller: Traveller, { name, port }: Link): Move[] | undefined
   const text = `${name} is ${states[port.state] ?? `in state ${port.state}`}, as ports of bridges go`;
   const mend = [{ run: shell`ip link set ${name} type bridge_slave state ${String(FORWARDING)}` }];
   return stopped(traveller, { code: "port-blocked", what: name, text, mend });
-}
-
-/** A port takes frames without a tag into its PVID's VLAN. */
-function withoutVlan(traveller: Traveller, port: Link, bridge: Link): Move[] | undefined {
-  if (!bridge.vlanFiltering || traveller.netns.vlansOf(port).some(({ pvid }) => pvid)) return undefined;
-  const text = `${port.name} has no VLAN for frames without a tag, and ${bridge.name} filters VLANs`;
-  return stopped(traveller, { code: "vlan-mismatch", what: port.name, text });
-}
-
-function haveCommonVlan({ netns }: Traveller, ports: readonly Link[], bridge: Link): boolean {
-  if (!bridge.vlanFiltering) return true;
-  const [first, second] = ports.map((port) => netns.vlansOf(port));
-  const own = first!.find(({ pvid }) => pvid)?.first;
-  return second!.some(({ first }) => first === own);
 }

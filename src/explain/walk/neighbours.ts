@@ -2,7 +2,7 @@
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { IFF_NOARP } from "../../ffi/netlink/uapi/if-link.ts";
 import { formatAddress } from "../../net/address.ts";
-import { linkAt, type LinkIn, type World } from "../facts.ts";
+import { linkAt, type LinkIn, pairedHere, type World } from "../facts.ts";
 import { repairOf } from "./routing.ts";
 import {
   type Cause,
@@ -29,12 +29,9 @@ export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
     return stopped(traveller, { code: "link-down", what, text, mend: isMade ? mend : plain });
   }
   const other = link.kind === "veth" ? "the other end of the pair is down" : "nothing is plugged in";
-  return stopped(traveller, {
-    code: "no-carrier",
-    what,
-    text: `${link.name}${where} has no carrier: ${other}`,
-    mend,
-  });
+  const text = `${link.name}${where} has no carrier: ${other}`, end = pairedHere(netns, link);
+  const setUp = end === undefined || container !== undefined ? mend : [{ run: shell`ip link set ${end.name} up` }];
+  return stopped(traveller, { code: "no-carrier", what, text, mend: setUp });
 }
 
 export function toHolder(

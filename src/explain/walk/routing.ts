@@ -16,6 +16,7 @@ import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { TCP, UDP } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
 import { isAddressOf, linkAt, type NetnsFacts } from "../facts.ts";
+import { byVrf, vrfOf } from "./other-switch.ts";
 import {
   destinationOf,
   endsOf,
@@ -137,6 +138,8 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
   if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
+  const vrf = vrfOf(netns, link);
+  if (vrf !== undefined) return byVrf(traveller, link, vrf);
   const bytes = destinationOf(traveller).length;
   const own = netns.addresses().filter((each) => each.linkIndex === link.index && each.bytes.length === bytes);
   if (own.every(({ scope }) => scope !== 0)) {
