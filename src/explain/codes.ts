@@ -81,7 +81,8 @@ export const codes = {
   },
   "hairpin-off": {
     title: "the bridge does not send a frame back to its own port",
-    help: "A container that reaches itself by its published port needs `hairpinMode` of the bridge.",
+    help:
+      "A container that reaches itself by its published port needs `hairpinMode` of the bridge where rules of the host judge frames of bridges (bridge-nf-call-iptables).",
   },
   "vlan-mismatch": {
     title: "the ports of the bridge have no VLAN in common",
