@@ -82,11 +82,12 @@ export const codes = {
   },
   "hairpin-off": {
     title: "the bridge does not send a frame back to its own port",
-    help: "A container that reaches itself by its published port needs `hairpinMode` of the bridge.",
+    help:
+      "A container that reaches itself by its published port needs `hairpinMode` of the bridge where rules of the host judge frames of bridges (bridge-nf-call-iptables).",
   },
   "vlan-mismatch": {
     title: "the ports of the bridge have no VLAN in common",
-    help: "`bridge vlan show`; the option `vlan` of the bridge.",
+    help: "`bridge vlan show`; the option `vlan` of the bridge. Networks of two VLANs are apart on purpose.",
   },
   "macvlan-host": {
     title: "a macvlan or ipvlan does not reach its own host",
@@ -216,7 +217,8 @@ export const codes = {
   },
   "other-switch": {
     title: "another switch decides",
-    help: "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`. `--live` shows whether a packet passes.",
+    help:
+      "Open vSwitch has rules of its own: `ovs-appctl ofproto/trace`. A VRF has routes of its own: `ip route show vrf NAME`. `--live` shows whether a packet passes.",
   },
   "too-far": {
     title: "the packet goes round in circles, or takes more ways than are followed",

@@ -79,7 +79,29 @@ export function linkAt(netns: NetnsFacts, index: number): Link | undefined {
 }
 
 export function isAddressOf(netns: NetnsFacts, address: Uint8Array): boolean {
-  return netns.addresses().some(({ bytes }) => isSameBytes(bytes, address));
+  return linkWith(netns, address) !== undefined;
+}
+
+/** The link that has the address. */
+export function linkWith(netns: NetnsFacts, address: Uint8Array): number | undefined {
+  return netns.addresses().find(({ bytes }) => isSameBytes(bytes, address))?.linkIndex;
+}
+
+/** The other end of a pair of which this namespace has both. */
+export function pairedHere(netns: NetnsFacts, { kind, index, link, linkNetnsId }: Link): Link | undefined {
+  const other = kind === "veth" && link !== undefined && linkNetnsId === undefined ? linkAt(netns, link) : undefined;
+  return other?.kind === "veth" && other.link === index ? other : undefined;
+}
+
+/** Whether a container's link is the other end of the host's, or above it. */
+export function isAcross(world: World, { netns, link }: LinkIn, { index }: Link): boolean {
+  return world.acrossFrom(netns, link)?.link.index === index;
+}
+
+/** The container's link above the host's, such as a macvlan, that has the address. */
+export function aboveWith(world: World, link: Link, address: Uint8Array): LinkIn | undefined {
+  const holder = world.holderOf(address);
+  return holder !== undefined && holder.link.kind !== "veth" && isAcross(world, holder, link) ? holder : undefined;
 }
 
 /** For IPv4. The larger of two values counts: the one of the link, and the one of all links. */

@@ -26,6 +26,11 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
   { what: "the published port from its host", ask: ["host", "198.18.0.1", "tcp/8080"], verdict: "arrives" },
   { what: "the published port at 127.0.0.1", ask: ["host", "127.0.0.1", "tcp/8080"], verdict: "arrives" },
   {
+    what: "a port that is published at 127.0.0.1 alone",
+    ask: ["host", "127.0.0.1", "tcp/8090"],
+    verdict: "arrives",
+  },
+  {
     what: "a policy with rules that accept",
     how: "iptables -P FORWARD DROP; iptables -A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT; " +
       "iptables -A FORWARD -i shop0 ! -o shop0 -j ACCEPT",
@@ -52,6 +57,12 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     what: "the same where rules of the host do not judge frames of bridges",
     how: "sysctl -qw net.bridge.bridge-nf-call-iptables=0",
     ask: ["jug", "198.18.0.1", "tcp/8080"],
+    verdict: "arrives",
+  },
+  {
+    what: "the container's own published port, where they do not: the host routes it back by the same port",
+    how: "sysctl -qw net.bridge.bridge-nf-call-iptables=0",
+    ask: ["web", "198.18.0.1", "tcp/8080"],
     verdict: "arrives",
   },
   {

@@ -57,14 +57,17 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-async function explain(...ask: string[]): Promise<ExplanationDocument> {
-  const { stdout, stderr } = await patchbay(["explain", ...ask, "--json"]);
+async function explain(from: string, to: string): Promise<ExplanationDocument> {
+  // A stranger has another address than the one that is tried.
+  const sender = from === "outside" ? "198.18.0.2" : from;
+  const { stdout, stderr } = await patchbay(["explain", sender, to, "--json"]);
   if (stdout === "") throw new Error(stderr);
   return JSON.parse(stdout)[0];
 }
 
 async function reaches(from: string, address: string): Promise<boolean> {
-  return (await machine.run(["ip", "netns", "exec", from, "ping", "-nc1", "-W1", address])).code === 0;
+  const place = from === "host" ? [] : ["ip", "netns", "exec", from];
+  return (await machine.run([...place, "ping", "-nc1", "-W1", address])).code === 0;
 }
 
 const passes: [from: string, to: string, address: string, verdict: string][] = [
@@ -72,6 +75,7 @@ const passes: [from: string, to: string, address: string, verdict: string][] = [
   ["p1", "p2", "10.50.0.3", "arrives"],
   ["m1", "198.18.0.2", "198.18.0.2", "leaves"],
   ["m1", "m2", "198.18.0.51", "arrives"],
+  ["outside", "m1", "198.18.0.50", "arrives"],
   ["s1", "198.18.0.2", "198.18.0.2", "leaves"],
   ["a1", "a2", "10.52.0.3", "arrives"],
   ["i1", "198.18.0.2", "198.18.0.2", "leaves"],
@@ -85,6 +89,7 @@ test.each(passes)("%s reaches %s", async (from, to, address, verdict) => {
 
 const kept: [from: string, to: string, address: string, code: string][] = [
   ["m1", "198.18.0.1", "198.18.0.1", "macvlan-host"],
+  ["host", "m1", "198.18.0.50", "macvlan-host"],
   ["a1", "b1", "10.53.0.2", "kept-apart"],
   ["i1", "i2", "10.54.0.3", "port-isolated"],
   ["v1", "v2", "198.18.0.81", "kept-apart"],
@@ -100,4 +105,22 @@ test("a container with another MAC address is dropped where macspoofchk is asked
   await machine.sh("ip -n s1 link set eth0 address 02:00:00:00:00:99");
   expect(await reaches("s1", "198.18.0.2")).toBe(false);
   expect(await explain("s1", "198.18.0.2")).toMatchObject({ verdict: "stops", cause: { code: "kept-apart" } });
+});
+
+test("a macvlan of the host beside the container's answers for every address of the host", async () => {
+  await machine.sh("ip link add shim link eth1 type macvlan mode bridge; ip link set shim up");
+  // The host hears it, and answers by eth1.
+  expect(await reaches("m1", "198.18.0.1")).toBe(false);
+  expect(await explain("m1", "198.18.0.1")).toMatchObject({
+    verdict: "stops",
+    cause: { code: "macvlan-host", text: "this host does not reach 198.18.0.50, a macvlan above its own eth1" },
+  });
+  await machine.sh("ip address add 198.18.0.200/32 dev shim; ip route add 198.18.0.50 dev shim");
+  for (const address of ["198.18.0.200", "198.18.0.1"]) {
+    expect(await reaches("m1", address)).toBe(true);
+    expect(await explain("m1", address)).toMatchObject({ verdict: "arrives", ways: { stopped: 0 } });
+  }
+  await machine.sh("sysctl -qw net.ipv4.conf.shim.arp_ignore=1; ip -n m1 neighbour flush all");
+  expect(await reaches("m1", "198.18.0.1")).toBe(false);
+  expect(await explain("m1", "198.18.0.1")).toMatchObject({ verdict: "stops", cause: { code: "macvlan-host" } });
 });

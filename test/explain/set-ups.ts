@@ -34,6 +34,8 @@ const other = (hook: string, rules: string, policy = "accept", family = "inet", 
     `table ${family} other { chain c { type filter hook ${hook} priority ${priority}; policy ${policy}; ${rules} } }`,
   );
 
+const PORT_OF_WEB = "\"$(ip -o link show master shop0 | sed -n 's/^[0-9]*: \\([^@]*\\)@.*/\\1/p' | head -1)\"";
+
 export const setUps: SetUp[] = [
   {
     what: "iptables' FORWARD has the policy DROP",
@@ -232,8 +234,7 @@ export const setUps: SetUp[] = [
   },
   {
     what: "the port is off the bridge",
-    break:
-      "ip link set \"$(ip -o link show master shop0 | sed -n 's/^[0-9]*: \\([^@]*\\)@.*/\\1/p' | head -1)\" nomaster",
+    break: `ip link set ${PORT_OF_WEB} nomaster`,
     ask: OUT,
     code: "not-a-port",
     mend: "printed",
@@ -480,7 +481,7 @@ export const setUps: SetUp[] = [
   },
   {
     what: "the container's own published port, without hairpin",
-    break: "true",
+    break: "sysctl -qw net.bridge.bridge-nf-call-iptables=1",
     ask: ["web", "198.18.0.1", "tcp/8080"],
     code: "hairpin-off",
     mend: "printed",
@@ -688,6 +689,62 @@ export const setUps: SetUp[] = [
     ask: ["web", "198.18.0.1", "tcp/9000"],
     code: "answer-untranslated",
     mend: { script: "sysctl -qw net.bridge.bridge-nf-call-iptables=1" },
+  },
+  {
+    what: "the container's port is disabled",
+    break: `bridge link set dev ${PORT_OF_WEB} state 0`,
+    ask: OUT,
+    code: "port-blocked",
+    mend: "printed",
+  },
+  {
+    what: "the port of who is asked learns, and does not forward",
+    break: `bridge link set dev ${PORT_OF_WEB} state 2`,
+    ask: ["jug", "web", "tcp/80"],
+    code: "port-blocked",
+    mend: "printed",
+  },
+  {
+    what: "the host's own packets, where the port listens",
+    break: `bridge link set dev ${PORT_OF_WEB} state 1`,
+    ask: ["host", "web", "tcp/80"],
+    code: "port-blocked",
+    mend: "printed",
+  },
+  {
+    what: "the container sends with an address of the host",
+    break:
+      "ip -n web address add 198.18.0.1/32 dev eth0; ip -n web route replace default via 10.40.0.1 src 198.18.0.1",
+    ask: OUT,
+    code: "martian",
+    mend: {
+      script: "ip -n web route replace default via 10.40.0.1; ip -n web address delete 198.18.0.1/32 dev eth0",
+    },
+  },
+  {
+    what: "a port that is published at 127.0.0.1 alone, from outside",
+    break: "true",
+    ask: ["outside", "host:8090", "tcp"],
+    code: "published-elsewhere",
+    mend: { script: "" },
+  },
+  {
+    what: "a port that is published at 127.0.0.1 alone, by the bridge's address",
+    break: "true",
+    ask: ["web", "10.40.0.1", "tcp/8090"],
+    code: "published-elsewhere",
+    mend: { script: "" },
+  },
+  {
+    what: "a container and the host send it to each other",
+    break: "ip netns exec web sysctl -qw net.ipv4.ip_forward=1; ip route add 10.99.0.0/24 via 10.40.0.2",
+    // The other network is not masqueraded: what comes back with an address of the host would be a martian.
+    ask: ["far", "10.99.0.1", "icmp"],
+    code: "too-far",
+    verdict: "unknown",
+    mend: { script: "ip -n web address add 10.99.0.1/32 dev lo; ip -n web link set lo up" },
+    undo: "ip route delete 10.99.0.0/24; ip -n web address flush dev lo; ip -n web link set lo down; " +
+      "ip netns exec web sysctl -qw net.ipv4.ip_forward=0",
   },
   {
     what: "the container's link is gone",

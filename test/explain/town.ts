@@ -52,7 +52,7 @@ export async function openTown(networks: Record<string, object[]> = NETWORKS): P
   await machine.sh(`${UPLINK}; ip -n outside link set lo up; ip -n jug link set lo up
     ip -n outside route add 10.41.0.0/24 via 198.18.0.1`);
   await must("add", "shop", "web", "--ports", "8080:80");
-  await must("add", "shop", "jug");
+  await must("add", "shop", "jug", "--ports", "127.0.0.1:8090:80");
   await must("add", "farm", "far");
   const servers: [Container | undefined, number][] = [
     [containers["outside"], 7000],

@@ -22,7 +22,7 @@ test("each way that differs is named with its code, after what concerns the host
   await town.machine.sh("iptables-legacy -F FORWARD");
   expect(await town.patchbay(["explain", "--all"])).toMatchObject({
     code: 0,
-    stdout: "7 of 7 ways arrive or leave\n",
+    stdout: "8 of 8 ways arrive or leave\n",
   });
   await town.machine.sh("iptables -P FORWARD DROP");
   const { code, host, codes } = await overviewOf(town);

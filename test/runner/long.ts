@@ -98,6 +98,7 @@ const withOtherKernel = [
   "test/conformance/other-kernels.test.ts",
   "test/docs/examples.test.ts",
   "test/docs/recipes.test.ts",
+  "test/explain/kinds-in-vm.test.ts",
   "test/kernel/altered.test.ts",
   "test/kernel/announcement.test.ts",
   "test/kernel/bridge-options.test.ts",

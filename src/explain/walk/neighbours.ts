@@ -2,7 +2,7 @@
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { IFF_NOARP } from "../../ffi/netlink/uapi/if-link.ts";
 import { formatAddress } from "../../net/address.ts";
-import { linkAt, type LinkIn, type World } from "../facts.ts";
+import { linkAt, type LinkIn, pairedHere, type World } from "../facts.ts";
 import { linesIn, repairOf } from "../remedy.ts";
 import {
   type Cause,
@@ -10,7 +10,6 @@ import {
   entering,
   type Move,
   noted,
-  type Remedy,
   sourceOf,
   stopped,
   type Traveller,
@@ -29,12 +28,11 @@ export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
     return stopped(traveller, { code: "link-down", what, text, mend: isMade ? mend : plain });
   }
   const other = link.kind === "veth" ? "the other end of the pair is down" : "nothing is plugged in";
-  return stopped(traveller, {
-    code: "no-carrier",
-    what,
-    text: `${link.name}${where} has no carrier: ${other}`,
-    mend,
-  });
+  const text = `${link.name}${where} has no carrier: ${other}`, end = pairedHere(netns, link);
+  const setUp = end === undefined || container !== undefined
+    ? mend
+    : [linesIn(netns, [shell`ip link set ${end.name} up`])];
+  return stopped(traveller, { code: "no-carrier", what, text, mend: setUp });
 }
 
 export function toHolder(
@@ -104,10 +102,6 @@ export function nobodyAnswers(traveller: Traveller, link: Link, nextHop: Uint8Ar
   }
   const text = `${formatAddress(nextHop)} behind ${link.name} is nobody's who is seen here`;
   return stopped(traveller, { code: "nobody-answers", what: link.name, text }, "unknown");
-}
-
-export function askSwitch({ name }: Link): Remedy[] {
-  return [{ advice: `ask it: ovs-appctl ofproto/trace BRIDGE in_port=${name}` }];
 }
 
 /** What a program of the kernel decides, nobody else can tell. Rates of the plugin bandwidth let everything pass. */

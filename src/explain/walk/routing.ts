@@ -17,6 +17,7 @@ import { nameWithPorts } from "../../net/ip-protocol.ts";
 import { isKnown } from "../../net/netfilter/known-bytes.ts";
 import { globalAddresses, isAddressOf, linkAt, type NetnsFacts, sysctlFor } from "../facts.ts";
 import { repairOf, setSysctl } from "../remedy.ts";
+import { byVrf, vrfOf } from "./other-switch.ts";
 import { destinationOf, endsOf, type Move, portIn, sourceOf, stopped, type Traveller } from "./traveller.ts";
 
 /** A way on: the link, and who is next. */
@@ -132,6 +133,8 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
   if (!link.up) return stopped(traveller, { code: "link-down", what: ifName, text: `${ifName} is down`, mend });
+  const vrf = vrfOf(netns, link);
+  if (vrf !== undefined) return byVrf(traveller, link, vrf);
   const { family } = traveller.packet;
   const own = globalAddresses(netns, family, link.index);
   if (own.length === 0) {

@@ -9,35 +9,36 @@ import { isLoopback } from "../facts.ts";
 import { unknownRoute } from "./unknown-route.ts";
 import { isForItself, type NextWay, questionFor, routeRefused, waysOf } from "./routing.ts";
 
-export function send(traveller: Traveller): Move[] {
+/** `isOfOthers`: with an address that the namespace does not have, of which its routes are not asked. */
+export function send(traveller: Traveller, isOfOthers = false): Move[] {
   const unknown = unknownRoute(traveller);
   if (unknown !== undefined) return unknown;
-  const { netns } = traveller, route = askWay(traveller);
+  const { netns } = traveller, route = askWay(traveller, isOfOthers);
   if ("errno" in route) return routeRefused(traveller, route.errno);
   const ways = isForItself(route) ? [toItself(traveller)] : waysOf(netns, route, destinationOf(traveller));
-  return ways.flatMap((way) => byWay(withSource(traveller, way, route), way));
+  return ways.flatMap((way) => byWay(withSource(traveller, way, route), way, isOfOthers));
 }
 
-function byWay(traveller: Traveller, way: NextWay): Move[] {
+function byWay(traveller: Traveller, way: NextWay, isOfOthers: boolean): Move[] {
   const begun = tracking(traveller);
   return throughHook(begun, { hook: "output", output: way.link }, (next) => {
     const isSame = textOf(endsOf(next.packet).destination) === textOf(endsOf(begun.packet).destination) &&
       textOf(next.packet.mark) === textOf(begun.packet.mark);
-    const now = isSame ? way : otherWay(next);
-    if (now === undefined) return routeRefused(next, (askWay(next) as { errno: number }).errno);
+    const now = isSame ? way : otherWay(next, isOfOthers);
+    if (now === undefined) return routeRefused(next, (askWay(next, isOfOthers) as { errno: number }).errno);
     return leaving(noted({ ...next, nextHop: now.nextHop }, "route", now.text), now.link);
   });
 }
 
 /** Where the packet goes after rules have changed what routes ask for. */
-function otherWay(traveller: Traveller): NextWay | undefined {
-  const route = askWay(traveller);
+function otherWay(traveller: Traveller, isOfOthers: boolean): NextWay | undefined {
+  const route = askWay(traveller, isOfOthers);
   if ("errno" in route) return undefined;
   return isForItself(route) ? toItself(traveller) : waysOf(traveller.netns, route, destinationOf(traveller))[0];
 }
 
-function askWay(traveller: Traveller) {
-  const { netns, packet } = traveller, source = knownOr(endsOf(packet).source, undefined);
+function askWay(traveller: Traveller, isOfOthers: boolean) {
+  const { netns, packet } = traveller, source = isOfOthers ? undefined : knownOr(endsOf(packet).source, undefined);
   return netns.route(questionFor(traveller, undefined, source));
 }
 

@@ -67,6 +67,8 @@ export interface Traveller {
   receiver?: string;
   /** The port of a bridge by which the host received it. */
   port?: number;
+  /** The VLAN with whose tag a frame left by a bridge's port: the answer comes in there with it. */
+  tag?: number;
   /** The link by which somebody outside sent it to the host; undefined for a sender on this host. */
   fromOutside?: Link;
   /** Some rule left open whether the packet comes this way at all. */
