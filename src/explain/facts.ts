@@ -10,7 +10,7 @@ import type { Neighbour } from "../ffi/netlink/route/neighbour.ts";
 import type { RouteAnswer, RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import type { RulesOfOthers } from "../ffi/netlink/route/rule.ts";
 import { IFF_LOOPBACK } from "../ffi/netlink/uapi/if-link.ts";
-import { isSameBytes, type Prefix } from "../net/address.ts";
+import { formatAddress, isSameBytes, type Prefix } from "../net/address.ts";
 import type { Ruleset } from "../net/netfilter/ruleset.ts";
 
 export interface NetnsFacts {
@@ -40,18 +40,36 @@ export interface NetnsFacts {
 }
 
 export interface ContainerName {
-  network: string;
-  containerId: string;
-  ifName: string;
   netnsPath: string;
   /** What a person types to name it. */
   operand: string;
-  /** The kinds of resources that were made for it. */
+  /** One for each of its networks. */
+  attached: readonly GivenByNetwork[];
+}
+
+export interface GivenByNetwork {
+  network: string;
+  ifName: string;
+  /** The host's links that were made for it. */
+  hostLinks: readonly string[];
+  addresses: readonly string[];
+  /** The kinds of resources that were made. */
   kinds: readonly string[];
-  /** Where its networks gave it routes to; undefined where no record says. */
+  /** Where its network gave it routes to; undefined where no record says. */
   routes?: readonly Prefix[];
-  /** The bridge of its internal network. */
+  /** The bridge, where its network is internal. */
   closed?: string;
+}
+
+/** For which of its networks the host's link was made. */
+export function attachedBy({ container }: NetnsFacts, { name }: Link): GivenByNetwork | undefined {
+  return container?.attached.find(({ hostLinks }) => hostLinks.includes(name));
+}
+
+/** Which of its networks has given it the address. */
+export function attachedWith({ container }: NetnsFacts, address: Uint8Array): GivenByNetwork | undefined {
+  const text = formatAddress(address);
+  return container?.attached.find(({ addresses }) => addresses.includes(text));
 }
 
 /** The namespaces of a host, and what connects them. */

@@ -1,6 +1,6 @@
 /** This host's namespaces: its own, and those of attachments, which are opened when a packet comes to them. */
 import { closedBridge, givenRoutes, madeKinds } from "../engine/operator/given-to-container.ts";
-import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
+import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type OpenHost, openHost } from "../engine/open-host.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import { closeFile } from "../ffi/files.ts";
@@ -8,7 +8,7 @@ import type { Link } from "../ffi/netlink/route/link.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
 import { formatAddress, isSameBytes, parsePrefix } from "../net/address.ts";
 import { AttachmentIndex } from "./attachment-index.ts";
-import { linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
+import { type GivenByNetwork, linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
 import type { PortOfHost } from "./published-ports.ts";
 import { Reading } from "./reading.ts";
 
@@ -21,7 +21,7 @@ export class HostWorld implements World {
 
   /** `nameOf`: what a person types for its container. */
   constructor(
-    attachments: readonly KnownAttachment[],
+    private readonly attachments: readonly KnownAttachment[],
     private readonly nameOf: (attachment: KnownAttachment) => string,
   ) {
     this.index = new AttachmentIndex(attachments);
@@ -36,11 +36,9 @@ export class HostWorld implements World {
     return this.opened.getOrInsertComputed(attachment.netnsPath, () => {
       const open = undefinedOnError(() => openHost(attachment.netnsPath)), inside = open?.container?.inside;
       if (open === undefined || inside === undefined) return undefined;
-      const { network, containerId, ifName, netnsPath } = attachment, operand = this.nameOf(attachment);
-      const routes = givenRoutes(attachment)?.flatMap((dst) => parsePrefix(dst) ?? []);
-      const made = { kinds: madeKinds(attachment), routes, closed: closedBridge(attachment) };
-      const name = { network, containerId, ifName, netnsPath, operand, ...made };
-      return { open, facts: new Reading(operand, inside, name) };
+      const { netnsPath } = attachment, operand = this.nameOf(attachment);
+      const attached = this.attachments.filter((each) => each.netnsPath === netnsPath).map(asAttached);
+      return { open, facts: new Reading(operand, inside, { netnsPath, operand, attached }) };
     })?.facts;
   }
 
@@ -104,4 +102,17 @@ export class HostWorld implements World {
     }
     this.opened.clear();
   }
+}
+
+function asAttached(attachment: KnownAttachment): GivenByNetwork {
+  const { network, ifName, ledgers } = attachment;
+  return {
+    network,
+    ifName,
+    hostLinks: ledgers.flatMap(({ adds }) => adds.flatMap(({ answer }) => answer?.links ?? [])),
+    addresses: gistOf(attachment).addresses.map((address) => address.split("/")[0]!),
+    kinds: madeKinds(attachment),
+    routes: givenRoutes(attachment)?.flatMap((dst) => parsePrefix(dst) ?? []),
+    closed: closedBridge(attachment),
+  };
 }

@@ -6,7 +6,7 @@ import type { Place } from "../net/netfilter/traversal.ts";
 import { ICMP, ICMPV6, nameWithPorts } from "../net/ip-protocol.ts";
 import { formatAddress, isSameBytes } from "../net/address.ts";
 import { shell, shellWord } from "../process/shell-word.ts";
-import type { NetnsFacts } from "./facts.ts";
+import type { ContainerName, NetnsFacts } from "./facts.ts";
 import { portIn, type Remedy, STRANGERS } from "./walk/traveller.ts";
 
 interface At {
@@ -47,9 +47,11 @@ export function setSysctl(netns: NetnsFacts, name: string, value: number, becaus
 }
 
 export function repairOf({ container }: NetnsFacts): Remedy[] {
-  return container === undefined
-    ? []
-    : [{ run: shell`patchbay repair ${container.network} ${container.operand}`, because: "makes what ADD made" }];
+  return container === undefined ? [] : [{ run: repairLines(container).join("; "), because: "makes what ADD made" }];
+}
+
+function repairLines({ attached, operand }: ContainerName): string[] {
+  return [...new Set(attached.map(({ network }) => shell`patchbay repair ${network} ${operand}`))];
 }
 
 const HOOKS_OF_IPTABLES = new Set(["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]);

@@ -110,9 +110,8 @@ test("without a route the host's own packet stops", () => {
 });
 
 test("what mends a container's forwarding is run in the container", () => {
-  const container = { netnsPath: "/run/netns/web", network: "shop", containerId: "web", ifName: "eth0" };
   const inside = hostWith({
-    container: { ...container, operand: "web", kinds: [] },
+    container: { netnsPath: "/run/netns/web", operand: "web", attached: [] },
     route: ({ inputLink }) => inputLink === undefined ? { dst, oif: 3, type: 1 } : { errno: EHOSTUNREACH },
   });
   const [, input] = inside.links();

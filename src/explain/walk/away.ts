@@ -1,7 +1,7 @@
 /** A packet that leaves what is seen here, or should not. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { contains, formatAddress, parsePrefix } from "../../net/address.ts";
-import { aboveWith, isAcross, isAddressOf, type World } from "../facts.ts";
+import { aboveWith, attachedWith, isAcross, isAddressOf, type World } from "../facts.ts";
 import { isKnown, textOf } from "../../net/netfilter/known-bytes.ts";
 import { answerAstray, isUnanswered, nobodyAnswers } from "./neighbours.ts";
 import { intoOpenVswitch, isPortOfOpenVswitch } from "./other-switch.ts";
@@ -78,9 +78,11 @@ function isPrivate(address: Uint8Array): boolean {
 }
 
 function asPrivate({ direction, packet, netns, tracked }: Traveller): string {
-  const { source } = endsOf(packet);
+  const { source } = endsOf(packet), here = tracked.find((each) => each.netns === netns);
   if (direction === "answer" || tracked[0]?.netns === netns || !isKnown(source)) return "";
-  return isPrivate(source.value) && !isAddressOf(netns, source.value)
+  if (isAddressOf(netns, source.value)) return "";
+  const isOther = here !== undefined && textOf(here.before.source) !== textOf(source);
+  return isPrivate(source.value) || isOther
     ? `, as ${formatAddress(source.value)}, which nobody outside may know a way to`
     : "";
 }
@@ -93,9 +95,10 @@ function withoutMasquerade(traveller: Traveller, link: Link): Move[] | undefined
   const { direction, netns, tracked, packet } = traveller, sender = tracked[0]?.netns;
   const here = tracked.find((each) => each.netns === netns);
   if (direction === "answer" || here === undefined || sender === netns) return undefined;
-  if (sender?.container?.kinds.some((kind) => MASQUERADING.includes(kind)) !== true) return undefined;
   const source = endsOf(packet).source;
-  if (textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
+  if (sender === undefined || textOf(here.before.source) !== textOf(source) || !isKnown(source)) return undefined;
+  const attached = attachedWith(sender, source.value);
+  if (attached?.kinds.some((kind) => MASQUERADING.includes(kind)) !== true) return undefined;
   // A rule of others may have taken it out on purpose: to private networks, which know the way back.
   if (traveller.steps.some(({ what, place }) => what === "postrouting" && place?.rule !== undefined)) {
     return undefined;

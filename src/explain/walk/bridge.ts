@@ -16,7 +16,8 @@ import {
 import { type HookPassage, throughHook } from "./hooks.ts";
 import { throughNat, tracked, tracking } from "./ip.ts";
 import { answerAstray, nobodyAnswers, notUp, otherMac, remembering } from "./neighbours.ts";
-import { repairOf } from "../remedy.ts";
+import { sysctlName } from "../../ffi/sysctl.ts";
+import { repairOf, setSysctl } from "../remedy.ts";
 import {
   carriedBy,
   destinationOf,
@@ -42,7 +43,7 @@ import {
   withoutVlan,
 } from "./vlans.ts";
 
-const FORWARDING = 3;
+const FORWARDING = 3, BLOCKING = 4;
 
 /** What a port has received. */
 export function fromPort(world: World, { tag, ...traveller }: Traveller, port: Link, bridge: Link): Move[] {
@@ -174,7 +175,8 @@ function across(
   const stop = isolated(traveller, from, out) ?? notUp(traveller, port) ?? blocked(traveller, port) ??
     outsideVlan(traveller, out);
   if (stop !== undefined) return stop;
-  const leave = (next: Traveller) => throughHook(next, { hook: "postrouting", isBridge: true, output: port }, onward);
+  const egress = (next: Traveller) => throughHook(next, { hook: "egress", device: port.name, output: port }, onward);
+  const leave = (next: Traveller) => throughHook(next, { hook: "postrouting", isBridge: true, output: port }, egress);
   if (from === undefined) return leave(traveller);
   const passage: HookPassage = { hook: "forward", isBridge: true, input: from, output: port };
   return throughHook(traveller, passage, (next) => judgedByHost(next, bridge, leave));
@@ -184,7 +186,8 @@ function across(
 function isolated(traveller: Traveller, from: Link | undefined, { port, bridge }: FrameOut): Move[] | undefined {
   if (!from?.port?.isolated || !port.port?.isolated) return undefined;
   const text = `${from.name} and ${port.name} are isolated ports of ${bridge.name}`;
-  const advice = 'the network keeps its containers apart: "portIsolation"';
+  const advice =
+    'the network keeps its containers apart ("portIsolation"); otherwise somebody else does: patchbay repair';
   return stopped(traveller, { code: "port-isolated", what: bridge.name, text, mend: [{ advice }] });
 }
 
@@ -251,7 +254,10 @@ function toStranger(world: World, traveller: Traveller, from: FrameIn, bridge: L
   const isGateway = !isOfHost && !isSameBytes(nextHop, destinationOf(traveller));
   if (isGateway && sender !== undefined && isClosed(world, traveller, bridge)) {
     const text = `nobody behind ${bridge.name} has the gateway's address ${formatAddress(nextHop)}`;
-    return stopped(traveller, { code: "gateway-missing", what: bridge.name, text, mend: repairOf(sender) });
+    const off = `net/ipv6/conf/${bridge.name}/disable_ipv6`,
+      isOff = nextHop.length === 16 && netns.sysctl(off) === "1";
+    const mend = isOff ? [setSysctl(netns, sysctlName(off), 0), ...repairOf(sender)] : repairOf(sender);
+    return stopped(traveller, { code: "gateway-missing", what: bridge.name, text, mend });
   }
   return nobodyAnswers(traveller, asker, nextHop);
 }
@@ -261,6 +267,8 @@ function blocked(traveller: Traveller, { name, port }: Link): Move[] | undefined
   if (port === undefined || port.state === FORWARDING) return undefined;
   const states = ["disabled", "listening", "learning", "forwarding", "blocking"];
   const text = `${name} is ${states[port.state] ?? `in state ${port.state}`}, as ports of bridges go`;
-  const mend = [{ run: shell`ip link set ${name} type bridge_slave state ${String(FORWARDING)}` }];
+  const run = shell`ip link set ${name} type bridge_slave state ${String(FORWARDING)}`;
+  const advice = "where the bridge has STP, it decides: a port forwards twice the forward_delay after it has come up";
+  const mend = port.state === BLOCKING ? [{ advice }] : [{ run }, { advice }];
   return stopped(traveller, { code: "port-blocked", what: name, text, mend });
 }

@@ -20,7 +20,9 @@ import { shell } from "../../process/shell-word.ts";
 export function notUp(traveller: Traveller, link: Link): Move[] | undefined {
   const { netns } = traveller, where = netns.container === undefined ? "" : ` of ${netns.label}`;
   if (link.up && (link.hasCarrier || link.kind === "bridge")) return undefined;
-  const what = link.name, { container } = netns, isMade = container?.ifName === link.name;
+  const what = link.name,
+    { container } = netns,
+    isMade = container?.attached.some(({ ifName }) => ifName === link.name) === true;
   const mend = isMade ? repairOf(netns) : [];
   if (!link.up) {
     const plain = [linesIn(netns, [shell`ip link set ${link.name} up`])];
@@ -114,7 +116,9 @@ export function byProgram(world: World, traveller: Traveller, link: Link): Move[
     : undefined;
   if (what === undefined) return undefined;
   const text = `${what} of ${link.name} may drop it, or send it elsewhere`;
-  const mend = [{ advice: `bpftool net; tc filter show dev ${link.name} ingress` }];
+  const mend = [{
+    advice: `bpftool net; tc filter show dev ${link.name} ingress; tc filter show dev ${link.name} egress`,
+  }];
   return stopped(traveller, { code: "kernel-program", what: link.name, text, mend }, "unknown");
 }
 

@@ -1,5 +1,5 @@
 /** What a link has received: for its bridge, for another switch, or for the IP of its namespace. */
-import { aboveWith, linkAt, linkWith, type World } from "../facts.ts";
+import { aboveWith, attachedBy, linkAt, linkWith, type World } from "../facts.ts";
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { fromPort } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
@@ -31,8 +31,8 @@ export function receive(world: World, traveller: Traveller, link: Link): Move[] 
 function offTheBridge(world: World, traveller: Traveller, link: Link): Move[] | undefined {
   const { direction, netns, nextHop = destinationOf(traveller), tracked } = traveller, sender = tracked[0]?.netns;
   if (
-    direction === "answer" || netns !== world.host || link.kind !== "veth" ||
-    !sender?.container?.kinds.includes("bridge-port")
+    direction === "answer" || netns !== world.host || link.kind !== "veth" || sender === undefined ||
+    !attachedBy(sender, link)?.kinds.includes("bridge-port")
   ) {
     return undefined;
   }

@@ -125,10 +125,10 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     }`;
     return stopped(traveller, { code: "no-route", what, text, mend: [{ advice }] });
   }
-  const link = netns.links().find(({ name }) => name === container.ifName), { ifName } = container;
+  const { network, ifName } = container.attached[0]!, link = netns.links().find(({ name }) => name === ifName);
   const mend = repairOf(netns);
   if (link === undefined) {
-    const again = shell`patchbay del ${container.network} ${container.operand}, and add it again`;
+    const again = shell`patchbay del ${network} ${container.operand}, and add it again`;
     const text = `${netns.label} has no ${ifName}`;
     return stopped(traveller, { code: "no-link", what: ifName, text, mend: [{ advice: again }] });
   }
@@ -141,9 +141,12 @@ function noRoute(traveller: Traveller, destination: string): Move[] {
     const address = `${ifName} has no address of IPv${family}`;
     return stopped(traveller, { code: "no-address", what: ifName, text: address, mend });
   }
-  const given = container.routes && [...container.routes, ...own], to = destinationOf(traveller);
-  if (given?.some((prefix) => prefix.bytes.length === to.length && contains(prefix, to)) === false) {
-    const advice = container.closed === undefined
+  const { attached } = container, to = destinationOf(traveller);
+  const given = [...attached.flatMap(({ routes }) => routes ?? []), ...own];
+  const isGiven = attached.some(({ routes }) => routes === undefined) ||
+    given.some((prefix) => prefix.bytes.length === to.length && contains(prefix, to));
+  if (!isGiven) {
+    const advice = attached.every(({ closed }) => closed === undefined)
       ? 'its network gives it none: "isDefaultGateway" of bridge, or "routes" in ipam'
       : INTERNAL;
     return stopped(traveller, { code: "no-route", what, text, mend: [{ advice }] });
@@ -166,7 +169,7 @@ export function forwardingOff(traveller: Traveller, input: Link): Move[] | undef
   }
   if (family === 6 || !isOff(keyOf(input.name))) return undefined;
   const name = sysctlName(keyOf(input.name)), text = `${name} is 0`;
-  if (traveller.tracked[0]?.netns.container?.closed === input.name) {
+  if (traveller.tracked[0]?.netns.container?.attached.some(({ closed }) => closed === input.name)) {
     return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [{ advice: INTERNAL }] });
   }
   return stopped(traveller, { code: "link-forwarding-off", what, text, mend: [setSysctl(netns, name, 1)] });
@@ -182,11 +185,12 @@ function reversePath(traveller: Traveller, input: Link): Move[] | undefined {
   const way = "errno" in back ? undefined : waysOf(netns, back, source)[0];
   if (way?.link.index === input.index) return undefined;
   const where = way === undefined ? "nowhere" : `to ${way.link.name}`;
-  const name = sysctlName(`net/ipv4/conf/${input.name}/rp_filter`);
+  const own = `net/ipv4/conf/${input.name}/rp_filter`, name = sysctlName(own);
+  const told = netns.sysctl(own) === String(value) ? name : "net.ipv4.conf.all.rp_filter";
   return stopped(traveller, {
     code: "rp-filter",
     what: "rp_filter",
-    text: `${name} is ${value}, and the way back to ${formatAddress(source)} is ${where}`,
+    text: `${told} is ${value}, and the way back to ${formatAddress(source)} is ${where}`,
     mend: [
       setSysctl(netns, name, 2, "takes a way back by any link"),
       { advice: `or give ${formatAddress(source)} a route by ${input.name}` },

@@ -1,7 +1,7 @@
 /** A packet that a link sends: to the other end of a pair, behind a bridge, above a parent, or away from here. */
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { isSameBytes } from "../../net/address.ts";
-import { isAcross, isAddressOf, isLoopback, pairedHere, sysctlFor, type World } from "../facts.ts";
+import { attachedBy, isAcross, isAddressOf, isLoopback, pairedHere, sysctlFor, type World } from "../facts.ts";
 import { away } from "./away.ts";
 import { fromHost } from "./bridge.ts";
 import { throughHook } from "./hooks.ts";
@@ -78,6 +78,8 @@ function intoOwnPort(world: World, traveller: Traveller, link: Link, port: Link,
 
 function fromContainer(world: World, traveller: Traveller, link: Link, nextHop: Uint8Array): Move[] {
   const { netns } = traveller, across = world.acrossFrom(netns, link);
+  // Its other end is in a namespace that is not looked at, such as one that root of the container has made.
+  if (across === undefined && link.kind === "veth") return nobodyAnswers(traveller, link, nextHop);
   if (across === undefined) return away(world, traveller, link, nextHop);
   if (isAboveParent(link)) return overParent(world, traveller, link, across, nextHop);
   if (link.kind !== "veth") return away(world, traveller, link, nextHop);
@@ -102,7 +104,9 @@ function wrongNeighbour(
   if (holder !== undefined) return otherMac(world, traveller, link, nextHop, [holder.link.mac], holder.netns.label);
   if (!isAddressOf(world.host, nextHop)) return undefined;
   // Off its bridge, whose MAC address the container has.
-  if (across.master === undefined && traveller.netns.container?.kinds.includes("bridge-port")) return undefined;
+  if (across.master === undefined && attachedBy(traveller.netns, across)?.kinds.includes("bridge-port")) {
+    return undefined;
+  }
   const right = behindPort(world, across, nextHop).map(({ mac }) => mac);
   return otherMac(world, traveller, link, nextHop, right, world.host.label);
 }
@@ -116,7 +120,7 @@ function behindPort(world: World, across: Link, address: Uint8Array): Link[] {
   }
   if (master === undefined) return [across];
   return links.filter((each) =>
-    each.index === master || each.master === master || pairedHere(host, each)?.master === master ||
+    each.index === master || each.index === across.index || pairedHere(host, each)?.master === master ||
     bridgeBelow(host, each)?.index === master
   );
 }
