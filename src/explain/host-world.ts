@@ -37,7 +37,10 @@ export class HostWorld implements World {
       const open = undefinedOnError(() => openHost(attachment.netnsPath)), inside = open?.container?.inside;
       if (open === undefined || inside === undefined) return undefined;
       const { netnsPath } = attachment, operand = this.nameOf(attachment);
-      const attached = this.attachments.filter((each) => each.netnsPath === netnsPath).map(asAttached);
+      const all = this.attachments.filter((each) => each.netnsPath === netnsPath).map(asAttached);
+      // Engines attach the loopback link, too.
+      const addressed = all.filter(({ addresses }) => addresses.length > 0);
+      const attached = addressed.length > 0 ? addressed : all;
       return { open, facts: new Reading(operand, inside, { netnsPath, operand, attached }) };
     })?.facts;
   }
