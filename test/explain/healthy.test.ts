@@ -104,6 +104,12 @@ const healthy: { what: string; how?: string; ask: string[]; verdict: "arrives" |
     verdict: "leaves",
   },
   {
+    what: "a place for filters of tc that has none",
+    how: "tc qdisc replace dev eth1 clsact",
+    ask: OUT,
+    verdict: "leaves",
+  },
+  {
     what: "a limit that is far away, for another protocol",
     how: nft(
       "table inet other { chain c { type filter hook forward priority 5; meta l4proto icmp limit rate over 9/second drop; } }",

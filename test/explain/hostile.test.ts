@@ -133,6 +133,34 @@ test("root of a container has rules that jump and branch without an end", async 
   await town.machine.sh("ip netns exec web nft flush ruleset");
 });
 
+test("root of a container has a route of which the kernel does not say the link", async () => {
+  await town.machine.sh(`ip netns exec web sysctl -qw net.ipv4.nexthop_compat_mode=0
+    ip -n web nexthop add id 1 via 10.40.0.1 dev eth0; ip -n web route replace default nhid 1`);
+  expect((await town.explain(OUT)).said).toMatchObject({ verdict: "unknown", cause: { code: "undecided" } });
+  expect((await town.patchbay(["explain", "--all"])).stdout).toContain("undecided  web → outside");
+  await town.machine.sh(`ip netns exec web sysctl -qw net.ipv4.nexthop_compat_mode=1
+    ip -n web route replace default via 10.40.0.1; ip -n web nexthop flush`);
+});
+
+test("root of a container passes a pair of its own for the host's", async () => {
+  const { machine } = town;
+  const indexIn = async (netns: string) =>
+    Number((await machine.sh(`ip -n ${netns} -o link show eth0`)).split(":")[0]);
+  await machine.container("inner");
+  await machine.sh(
+    `other=$(cat /sys/class/net/$(ip -o link show master shop0 | sed -n 2p | cut -d: -f2 | cut -d@ -f1 | tr -d ' ')/ifindex)
+    ip -n far link set eth0 down; ip -n far link set eth0 netns inner
+    ip -n far link add eth0 index ${await indexIn("jug")} type veth peer name eth9 index $other netns inner
+    ip -n far link set eth0 up; ip -n inner link set eth9 up
+    ip -n far address add 10.41.0.2/24 dev eth0; ip -n far route add default via 10.41.0.1`,
+  );
+  expect((await town.explain(["far", "198.18.0.2", "icmp"])).said).toMatchObject({
+    verdict: "unknown",
+    cause: { code: "nobody-answers" },
+  });
+  await machine.sh("ip -n far link delete eth0; ip -n inner link set eth0 netns far");
+});
+
 test("the container's namespace goes while it is asked", async () => {
   const { machine } = town;
   await machine.sh("umount /run/netns/jug; rm -f /run/netns/jug");

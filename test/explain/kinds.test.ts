@@ -43,6 +43,7 @@ beforeAll(async () => {
     mode: "private",
     ipam: { type: "host-local", ranges: [[{ subnet: "198.18.0.0/24", rangeStart: "198.18.0.80" }]] },
   }]);
+  configure("second", [{ type: "ptp", ipam: { type: "host-local", ranges: [[{ subnet: "10.56.0.0/24" }]] } }]);
   configure("alone", [bridge(54, { portIsolation: true })]);
   const attached = {
     point: ["p1", "p2"],
@@ -54,6 +55,7 @@ beforeAll(async () => {
     private: ["v1", "v2"],
   };
   for (const [network, names] of Object.entries(attached)) for (const name of names) await must("add", network, name);
+  await must("add", "second", "a1", "--ifname", "eth1");
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
@@ -78,6 +80,7 @@ const passes: [from: string, to: string, address: string, verdict: string][] = [
   ["outside", "m1", "198.18.0.50", "arrives"],
   ["s1", "198.18.0.2", "198.18.0.2", "leaves"],
   ["a1", "a2", "10.52.0.3", "arrives"],
+  ["a1", "10.56.0.1", "10.56.0.1", "arrives"],
   ["i1", "198.18.0.2", "198.18.0.2", "leaves"],
   ["v1", "198.18.0.2", "198.18.0.2", "leaves"],
 ];

@@ -263,6 +263,13 @@ describe("--watch", () => {
     );
   });
 
+  test("sees anybody's packet, too, where the walk cannot tell", async () => {
+    await town.machine.sh("iptables -I FORWARD -p tcp --dport 80 -m limit --limit 99/second -j ACCEPT");
+    const [{ said }] = await Promise.all([live(["outside", "host:8080", "tcp", "--watch=60"]), untilSeen()]);
+    expect(said).toMatchObject({ sent: expect.stringMatching(/^a packet came from port \d+$/) });
+    await town.machine.sh("iptables -D FORWARD 1");
+  });
+
   /** Somebody outside asks once it is waited for. */
   async function untilSeen(): Promise<void> {
     while (!(await town.machine.sh("nft list tables")).includes("patchbay-live")) await Bun.sleep(20);

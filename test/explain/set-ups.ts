@@ -547,6 +547,55 @@ export const setUps: SetUp[] = [
     mend: "printed",
   },
   {
+    what: "a rule behind the routes that asks for the first link",
+    break: other("postrouting", 'iifname "shop0" oifname "eth1" tcp dport 7000 drop'),
+    ask: OUT,
+    code: "postrouting-drop",
+    mend: "printed",
+  },
+  {
+    what: "a mark by a hash, for which a routing rule asks",
+    break: other("prerouting", "meta mark set jhash tcp sport mod 1 offset 2", "accept", "inet", "-150") +
+      "; ip rule add fwmark 2 priority 81 prohibit",
+    ask: OUT,
+    code: "undecided",
+    verdict: "unknown",
+    mend: { script: "ip rule delete priority 81" },
+  },
+  {
+    what: "a routing rule for the ports that clients have",
+    break: "ip rule add ipproto tcp sport 32768-60999 priority 82 prohibit",
+    ask: OUT,
+    code: "undecided",
+    verdict: "unknown",
+    mend: { script: "ip rule delete priority 82" },
+  },
+  {
+    what: "somebody else's translation of a published port",
+    break: "iptables -t nat -I PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80",
+    ask: PORT,
+    code: "port-taken",
+    verdict: "unknown",
+    mend: { script: "iptables -t nat -D PREROUTING 1" },
+  },
+  {
+    what: "a rule where a port of the bridge sends",
+    break: `dev=$(ip -o link show master shop0 | head -1 | cut -d: -f2 | cut -d@ -f1 | tr -d ' '); ${
+      nft("table netdev other { chain c { type filter hook egress device DEVICE priority 0; tcp dport 80 drop; } }")
+        .replace("DEVICE", "'$dev'")
+    }`,
+    ask: ["jug", "web", "tcp/80"],
+    code: "device-drop",
+    mend: "printed",
+  },
+  {
+    what: "echoes that the host does not take",
+    break: "iptables -P INPUT DROP",
+    ask: ["outside", "198.18.0.1"],
+    code: "input-drop",
+    mend: "printed",
+  },
+  {
     what: "a mark takes another table, which prohibits",
     break:
       "iptables -t mangle -A PREROUTING -i shop0 -j MARK --set-mark 5; ip rule add fwmark 5 priority 80 prohibit",
