@@ -1,4 +1,5 @@
 /** What concerns the whole host, and stops containers sooner or later. */
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import type { AttachmentIndex } from "./attachment-index.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import { exists, namesIn, readConfiguredFile } from "../ffi/files.ts";
@@ -10,9 +11,12 @@ export interface HostFinding {
   text: string;
 }
 
-export function hostFindings(host: NetnsFacts, index: AttachmentIndex): HostFinding[] {
+/** What a person types for a container. */
+export type NameOf = (attachment: KnownAttachment) => string;
+
+export function hostFindings(host: NetnsFacts, index: AttachmentIndex, nameOf: NameOf): HostFinding[] {
   return [
-    ...addressesTwice(index),
+    ...addressesTwice(index, nameOf),
     ...forwardingResets(),
     ...tablesNearlyFull(host),
     ...bridgesNearlyFull(host),
@@ -20,9 +24,16 @@ export function hostFindings(host: NetnsFacts, index: AttachmentIndex): HostFind
   ];
 }
 
-function addressesTwice({ holders }: AttachmentIndex): HostFinding[] {
+/** Two containers may have one name. */
+export function nameAndId(attachment: KnownAttachment, nameOf: NameOf): string {
+  const name = nameOf(attachment), { containerId } = attachment;
+  return containerId.startsWith(name) ? name : `${name} (${containerId.slice(0, 12)})`;
+}
+
+function addressesTwice({ holders }: AttachmentIndex, nameOf: NameOf): HostFinding[] {
   return [...holders].flatMap(([address, all]): HostFinding[] => {
-    const names = [...new Set(all.map(({ containerId, network }) => `${containerId} of ${network}`))];
+    const differing = new Map(all.map((one) => [`${one.containerId} ${one.network}`, one]));
+    const names = [...differing.values()].map((one) => `${nameAndId(one, nameOf)} of ${one.network}`);
     return names.length < 2 ? [] : [{ code: "address-twice", text: `${address} is given to ${names.join(" and ")}` }];
   });
 }
