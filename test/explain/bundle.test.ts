@@ -164,6 +164,43 @@ test("no secret is in it, plain or in base64, and what explains the host is", as
   }
 });
 
+test("sets and maps are in it with their elements, or so many of them", async () => {
+  const own = Array.from({ length: 700 }, (_, at) => `192.0.${at >> 8}.${at & 255}`);
+  await machine.sh("nft -f -", {
+    stdin: `table inet sets {
+      set links { type ifname . ether_addr; elements = { "shop0" . 02:00:00:00:00:05 comment "psk=${secret()}" }; }
+      set nets { type ipv4_addr; flags interval; elements = { 10.1.0.0-10.1.0.9, 10.2.0.0/24, 10.2.1.7, 240.0.0.0/4 }; }
+      set both { type ipv6_addr . inet_service; flags interval; elements = { fd00::/112 . 53, fd01::1 . 80-90 }; }
+      map ways { type inet_service : verdict; elements = { 53 : accept, 80 : jump other }; }
+      map ports { type inet_proto . inet_service : ipv4_addr . inet_service; elements = { tcp . 81 : 10.40.0.2 . 80 }; }
+      set marks { type mark; elements = { 0x77 }; }
+      set many { type ipv4_addr; elements = { ${own.join(", ")} }; }
+      chain other { }
+      chain c { type filter hook forward priority 5; tcp dport { 1, 2 } meta mark set 0x9 drop; }
+    }`.replaceAll(" }; }", " }\n }").replaceAll("; }", "\n}").replaceAll("{ }", "{\n}"),
+  });
+  const text = (await bundle())["report/host/rules.txt"]!;
+  const linesOf = (name: string) =>
+    text.split(`${name}\n`)[1]!.split(/^[a-z]/m)[0]!.split("\n").map((line) => line.trim()).filter((line) =>
+      line !== ""
+    );
+  expect(linesOf("set inet sets links")).toEqual(['"shop0" . 02:00:00:00:00:05 comment "psk=(removed)']);
+  expect(linesOf("set inet sets nets")).toEqual([
+    "10.1.0.0-10.1.0.9",
+    "10.2.0.0-10.2.0.255",
+    "10.2.1.7",
+    "240.0.0.0-255.255.255.255",
+  ]);
+  expect(linesOf("set inet sets both")).toEqual(["fd00::-fd00::ffff . 53", "fd01::1 . 80-90"]);
+  expect(linesOf("map inet sets ways")).toEqual(["53 : accept", "80 : jump other"]);
+  expect(linesOf("map inet sets ports")).toEqual(["tcp . 81 : 10.40.0.2 . 80"]);
+  expect(linesOf("set inet sets marks")).toEqual(["0x00000077"]);
+  expect(linesOf("set inet sets many")).toHaveLength(501);
+  expect(text).toContain("(cut: more elements)");
+  expect(text).toMatch(/set inet sets __set\d+\n {2}1\n {2}2\n/);
+  await machine.sh("nft delete table inet sets");
+});
+
 test("a container that a packet only comes to is in it, too", async () => {
   const files = await bundle(["explain", "jug", "host:8080", "tcp", "--bundle"]);
   expect(files).toHaveProperty(["report/containers/web/routes.jsonl"]);

@@ -7,12 +7,11 @@ import { RT_TABLE_UNSPEC } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress } from "../../net/address.ts";
-import type { Ruleset } from "../../net/netfilter/ruleset.ts";
-import { chainText, ruleLine } from "../../net/netfilter/text.ts";
 import { linkAt } from "../facts.ts";
 import type { Reading } from "../reading.ts";
-import { redactedText } from "./redaction.ts";
+import { boundedLines } from "./bounded-lines.ts";
 import type { ReportFile } from "./report.ts";
+import { rulesText } from "./rules-text.ts";
 
 /** `place`: the directory in the report. `known`: as for `redactedText`. */
 export function namespaceFiles(place: string, facts: Reading, known: readonly string[]): ReportFile[] {
@@ -35,16 +34,8 @@ export function namespaceFiles(place: string, facts: Reading, known: readonly st
     ],
     [`${place}/listening.jsonl`, () => lines([6, 17].flatMap(listening))],
     [`${place}/sysctls.txt`, () => sysctls(facts)],
-    [`${place}/rules.txt`, () => rulesText(facts.rules(), known)],
+    [`${place}/rules.txt`, () => rulesText(facts, known)],
   ];
-}
-
-/** Nobody reads more. */
-const MOST_LINES = 5000;
-
-function bounded<T>(all: readonly T[], show: (one: T) => string): string {
-  const more = all.length - MOST_LINES, rest = more > 0 ? `(cut: ${more} lines more)\n` : "";
-  return all.slice(0, MOST_LINES).map((one) => `${show(one)}\n`).join("") + rest;
 }
 
 function lines(all: readonly object[]): string {
@@ -52,7 +43,7 @@ function lines(all: readonly object[]): string {
     const isAddress = value instanceof Uint8Array && [4, 16].includes(value.length) && key !== "kindData";
     return isAddress ? formatAddress(value) : value instanceof Uint8Array ? undefined : value;
   };
-  return bounded(all, (one) => JSON.stringify(one, shown));
+  return boundedLines(all, (one) => JSON.stringify(one, shown));
 }
 
 const SYSCTLS = [
@@ -73,19 +64,5 @@ function sysctls(facts: Reading): string {
   return [...SYSCTLS, ...ofLinks].map((key) => `net/${key}`).map((key) => {
     const value = facts.sysctl(key);
     return value === undefined ? "" : `${sysctlName(key)} = ${value}\n`;
-  }).join("");
-}
-
-/** A comment may be cut with its line, so what is secret in it goes before. */
-function rulesText(rules: Ruleset | undefined, known: readonly string[]): string {
-  if (rules === undefined) return "the rules could not be read, or never stood still meanwhile\n";
-  return rules.chains.map((chain) => {
-    const { hook, priority, policy, type, devices = [] } = chain.base ?? {};
-    const at = hook && ` type ${type} hook ${hook} priority ${priority} policy ${policy} ${devices.join(" ")}`;
-    const listed = bounded(chain.rules, ({ handle, operations, comment }) => {
-      const rule = { handle, operations, comment: comment && redactedText(comment, known) };
-      return `  ${handle}: ${ruleLine(rule, chain.family, 400)}`;
-    });
-    return `chain ${chainText(chain)}${at ?? ""}\n${listed}`;
   }).join("");
 }

@@ -14,8 +14,9 @@ and addresses are in here: look through it before you give it away.
 
 explanation  what was asked, and the answer
 host         this host: links, addresses, routes of all tables, routing rules,
-             neighbours, what bridges know, listening sockets, sysctls, and rules of
-             nf_tables and iptables as nft lists them, with what is not decoded as …
+             neighbours, what bridges know, listening sockets, sysctls, and rules and
+             sets of nf_tables and iptables in the words of nft, with … for what is not
+             decoded, and 500 elements of each set at most
 containers   the same of the containers that packets came to
 inspect      what was made for attachments, and what is there now
 plan         what "add" would make for each network

@@ -69,7 +69,7 @@ function indexOf(set: RuleSet): Index {
 }
 
 /** Where one interval ends and the next begins, the beginning counts. */
-function byKey(left: SetElement, right: SetElement): number {
+export function byKey(left: SetElement, right: SetElement): number {
   return compare(left.key!, right.key!) || Number(right.isEnd) - Number(left.isEnd);
 }
 

@@ -179,6 +179,20 @@ function portsText(protocol: string, info: DataView, inverted: number): string {
   return ends.length === 0 ? `meta l4proto ${protocol}` : ends.join(" ");
 }
 
+/** What sets have keys of, by nft's own numbers: how long one is, and how it is shown. */
+export const KEY_TYPES: Record<number, [length: number, shown: Shown]> = {
+  7: [4, shownAddress],
+  8: [16, shownAddress],
+  9: [6, MAC],
+  12: [1, protocolName],
+  13: [2, shownNumber],
+  19: [4, hostOrder(shownHex)],
+  20: [4, hostOrder(shownNumber)],
+  41: [16, shownLink],
+};
+/** In an interval, the first byte is the one that counts most. */
+export const KEYS_IN_HOST_ORDER = [19, 20];
+
 /** An address with a port, as nft has it; `…` for what is not known, and nothing for what is not there. */
 export function endText(address: string | undefined, port: string | undefined): string {
   const colon = port === undefined ? "" : `:${port}`;

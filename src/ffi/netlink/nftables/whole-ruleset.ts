@@ -58,18 +58,18 @@ export function readRuleset(ask: AskNetfilter, mayFail = false): Ruleset | undef
 
 function readChains(socket: NetlinkSocket): RuleChain[] {
   const dormant = new Set(
-    list(
+    listAll(
       socket,
       nft.NFT_MSG_GETTABLE,
       tableAttrs,
       ({ name, flags = 0 }, family) => (flags & nft.NFT_TABLE_F_DORMANT) !== 0 ? [`${family} ${name}`] : [],
     ),
   );
-  const listed = list(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
+  const listed = listAll(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
     { chain: keyOfObject(family, found.table, found.chain), rule: new ListedRule(found) },
   ]);
   const rules = Map.groupBy(listed, ({ chain }) => chain);
-  return list(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
+  return listAll(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
     const family = familyNames[number], { table, name } = found;
     if (family === undefined || dormant.has(`${number} ${table}`)) return [];
     const own = rules.get(keyOfObject(number, table, name)) ?? [];
@@ -82,7 +82,8 @@ function keyOfObject(...names: (string | number | undefined)[]): string {
   return names.join("\0");
 }
 
-function list<R extends Rows, T>(
+/** What all families have. */
+export function listAll<R extends Rows, T>(
   socket: NetlinkSocket,
   type: number,
   table: AttrTable<R>,
@@ -231,7 +232,7 @@ function readElements(
 
 type FoundElement = NonNullable<ReturnType<typeof elementListAttrs.decode>["elements"]>[number];
 
-class ListedElement implements SetElement {
+export class ListedElement implements SetElement {
   readonly key?: Uint8Array;
   readonly keyEnd?: Uint8Array;
   readonly isEnd: boolean;
