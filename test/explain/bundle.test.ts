@@ -82,6 +82,9 @@ beforeAll(async () => {
     iptables -A FORWARD -s 192.0.2.9 -m comment --comment 'secret: ${secret()}' -j DROP
     iptables-legacy -A FORWARD -s 192.0.2.10 -m comment --comment 'key=${secret()}' -j DROP
     ip rule add fwmark 0x77 table 4242; ip route add 192.0.2.0/24 dev shop0 table 4242
+    ip link add tc0 type bridge
+    tc qdisc add dev tc0 clsact; tc filter add dev tc0 ingress pref 7 protocol ip u32 match u32 0 0 flowid :1
+    ip route add blackhole 203.0.113.0/24 proto static
     ip neighbour add 10.40.0.77 lladdr 02:00:00:00:00:77 dev shop0`);
   appendFileSync(
     trace,
@@ -139,9 +142,23 @@ test("no secret is in it, plain or in base64, and what explains the host is", as
   holds("configurations/shop_10.conf.json", "tuning");
   holds("configurations/old.conflits.json", "bridge");
   holds("configurations/names.json", "calico-kubeconfig");
-  holds("host/links.jsonl", '"name":"shop0"', '"alias":"password=(removed)"');
-  holds("host/addresses.jsonl", "10.40.0.1");
-  holds("host/routes.jsonl", '"table":4242');
+  holds("host/qdiscs.jsonl", '{"link":"tc0","linkIndex":', '"kind":"clsact","handle":"ffff:0","parent":"ingress"');
+  holds(
+    "host/tc-filters.jsonl",
+    '"kind":"u32","handle":"0x80000800"',
+    '"parent":"clsact ingress","priority":7,"protocol":"0x0800"',
+  );
+  holds("host/links.jsonl", '"flags":["UP",', '"name":"shop0"', '"alias":"password=(removed)"');
+  holds("host/addresses.jsonl", '{"address":"10.40.0.1/24","link":"shop0"', '"scope":"global"');
+  holds(
+    "host/routes.jsonl",
+    '"table":4242',
+    '{"dst":"10.40.0.0/24","link":"shop0",',
+    '"scope":"link","type":"unicast","protocol":"kernel"',
+    '"type":"blackhole"',
+    '"protocol":"static"',
+    '"table":"main"',
+  );
   holds("host/routing-rules.jsonl", '"mark":119');
   holds("host/neighbours.jsonl", "10.40.0.77", "02:00:00:00:00:77", "permanent");
   holds("host/bridge-fdb.jsonl", '"master":', "permanent");

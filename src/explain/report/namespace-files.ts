@@ -10,6 +10,7 @@ import { formatAddress } from "../../net/address.ts";
 import { linkAt } from "../facts.ts";
 import type { Reading } from "../reading.ts";
 import { boundedLines } from "./bounded-lines.ts";
+import { addressWords, filterWords, linkWords, qdiscWords, routeWords } from "./link-words.ts";
 import type { ReportFile } from "./report.ts";
 import { rulesText } from "./rules-text.ts";
 
@@ -20,11 +21,12 @@ export function namespaceFiles(place: string, facts: Reading, known: readonly st
   const listening = (protocol: number) =>
     ([4, 6] as const).flatMap((family) => facts.listening(family, protocol).map((one) => ({ protocol, ...one })));
   const inBoth = <T extends object>(list: (family: number) => T[]) => [AF_INET, AF_INET6].flatMap(list);
+  const routesOf = (one: NetlinkSocket) => (family: number) => listRoutes(one, family, RT_TABLE_UNSPEC);
   const ports = () => facts.links().filter(({ master }) => linkAt(facts, master ?? 0)?.vlanFiltering).slice(0, 200);
   return [
-    [`${place}/links.jsonl`, () => lines(facts.links())],
-    [`${place}/addresses.jsonl`, () => lines(facts.addresses())],
-    [`${place}/routes.jsonl`, ask((one) => inBoth((family) => listRoutes(one, family, RT_TABLE_UNSPEC)))],
+    [`${place}/links.jsonl`, () => lines(facts.links().map(linkWords))],
+    [`${place}/addresses.jsonl`, () => lines(facts.addresses().map((one) => addressWords(facts, one)))],
+    [`${place}/routes.jsonl`, ask((one) => inBoth(routesOf(one)).map((route) => routeWords(facts, route)))],
     [`${place}/routing-rules.jsonl`, ask((one) => listRoutingRules(one, 0))],
     [`${place}/neighbours.jsonl`, ask((one) => inBoth((family) => listNeighbours(one, family)))],
     [`${place}/bridge-fdb.jsonl`, ask((one) => listNeighbours(one, AF_BRIDGE))],
@@ -32,6 +34,8 @@ export function namespaceFiles(place: string, facts: Reading, known: readonly st
       `${place}/bridge-vlans.jsonl`,
       () => lines(ports().map((one) => ({ port: one.name, vlans: facts.vlansOf(one) }))),
     ],
+    [`${place}/qdiscs.jsonl`, () => lines(qdiscWords(facts))],
+    [`${place}/tc-filters.jsonl`, () => lines(filterWords(facts))],
     [`${place}/listening.jsonl`, () => lines([6, 17].flatMap(listening))],
     [`${place}/sysctls.txt`, () => sysctls(facts)],
     [`${place}/rules.txt`, () => rulesText(facts, known)],
