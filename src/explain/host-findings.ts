@@ -1,18 +1,21 @@
 /** What concerns the whole host, and stops containers sooner or later. */
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import type { AttachmentIndex } from "./attachment-index.ts";
-import { undefinedOnError } from "../cni/error.ts";
-import { exists, namesIn, readConfiguredFile } from "../ffi/files.ts";
 import type { Code } from "./codes.ts";
 import type { NetnsFacts } from "./facts.ts";
+import { forwardingReset } from "./forwarding-reset.ts";
 
 export interface HostFinding {
   code: Code;
   text: string;
 }
 
-export function hostFindings(host: NetnsFacts, index: AttachmentIndex): HostFinding[] {
+/** What a person types for a container. */
+export type NameOf = (attachment: KnownAttachment) => string;
+
+export function hostFindings(host: NetnsFacts, index: AttachmentIndex, nameOf: NameOf): HostFinding[] {
   return [
-    ...addressesTwice(index),
+    ...addressesTwice(index, nameOf),
     ...forwardingResets(),
     ...tablesNearlyFull(host),
     ...bridgesNearlyFull(host),
@@ -20,39 +23,23 @@ export function hostFindings(host: NetnsFacts, index: AttachmentIndex): HostFind
   ];
 }
 
-function addressesTwice({ holders }: AttachmentIndex): HostFinding[] {
+/** Two containers may have one name. */
+export function nameAndId(attachment: KnownAttachment, nameOf: NameOf): string {
+  const name = nameOf(attachment), { containerId } = attachment;
+  return containerId.startsWith(name) ? name : `${name} (${containerId.slice(0, 12)})`;
+}
+
+function addressesTwice({ holders }: AttachmentIndex, nameOf: NameOf): HostFinding[] {
   return [...holders].flatMap(([address, all]): HostFinding[] => {
-    const names = [...new Set(all.map(({ containerId, network }) => `${containerId} of ${network}`))];
+    const differing = new Map(all.map((one) => [`${one.containerId} ${one.network}`, one]));
+    const names = [...differing.values()].map((one) => `${nameAndId(one, nameOf)} of ${one.network}`);
     return names.length < 2 ? [] : [{ code: "address-twice", text: `${address} is given to ${names.join(" and ")}` }];
   });
 }
 
-/** sysctl.d(5): a file hides one of its name in a later directory, and they are read in the order of their names. */
-const SYSCTL_DIRECTORIES = [
-  "/etc/sysctl.d",
-  "/run/sysctl.d",
-  "/usr/local/lib/sysctl.d",
-  "/usr/lib/sysctl.d",
-  "/lib/sysctl.d",
-];
-const FORWARDING = /^\s*-?net[./]ipv4[./](?:ip_forward|conf[./]all[./]forwarding)\s*=\s*([01])\s*$/gm;
-
 function forwardingResets(): HostFinding[] {
-  const files = new Map<string, string>();
-  for (const directory of SYSCTL_DIRECTORIES) {
-    for (const name of exists(directory) ? namesIn(directory) : []) {
-      if (name.endsWith(".conf") && !files.has(name)) files.set(name, `${directory}/${name}`);
-    }
-  }
-  const inOrder = [...files].sort(([one], [other]) => one < other ? -1 : 1).map(([, path]) => path);
-  const last = [...inOrder, "/etc/sysctl.conf"].flatMap((path) => {
-    const text = undefinedOnError(() => readConfiguredFile(path)) ?? "";
-    const [, value] = [...text.matchAll(FORWARDING)].at(-1) ?? [];
-    return value === undefined ? [] : [{ path, value }];
-  }).at(-1);
-  return last?.value === "0"
-    ? [{ code: "forwarding-reset", text: `${last.path} sets net.ipv4.ip_forward to 0` }]
-    : [];
+  const text = forwardingReset();
+  return text === undefined ? [] : [{ code: "forwarding-reset", text }];
 }
 
 const NEARLY = 0.9;

@@ -92,8 +92,17 @@ export class Reading implements NetnsFacts {
   }
 
   rules() {
-    const ask: AskNetfilter = (question) => question(this.socket(NETLINK_NETFILTER));
-    return this.once("rules", () => this.inside(() => readAllRules(ask)));
+    const ask: AskNetfilter = (question) => {
+      try {
+        return question(this.socket(NETLINK_NETFILTER));
+      } catch (error) {
+        // The rest of an answer may still come to it.
+        this.sockets.get(NETLINK_NETFILTER)?.close();
+        this.sockets.delete(NETLINK_NETFILTER);
+        throw error;
+      }
+    };
+    return this.once("rules", () => this.inside(() => readAllRules(ask, true)));
   }
 
   sysctl(key: string) {

@@ -7,11 +7,14 @@ import { type LegacyTable, readLegacyTables } from "./xtables/legacy-tables.ts";
 
 const ATTEMPTS = 5;
 
-/** Undefined when rules never stood still while they were read. What `ask` asks is in this thread's namespace. */
-export function readAllRules(ask: AskNetfilter): Ruleset | undefined {
+/**
+ * Undefined when rules never stood still while they were read. What `ask` asks is in this thread's namespace. `mayFail`: as
+ * for `readRuleset`.
+ */
+export function readAllRules(ask: AskNetfilter, mayFail = false): Ruleset | undefined {
   let before: LegacyTable[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const rules = readRuleset(ask);
+    const rules = readRuleset(ask, mayFail);
     if (rules === undefined) return undefined;
     const tables = readLegacyTables();
     // A table stays, so what is not there now was not there before. One that is there has no number of its changes.

@@ -82,6 +82,9 @@ beforeAll(async () => {
     iptables -A FORWARD -s 192.0.2.9 -m comment --comment 'secret: ${secret()}' -j DROP
     iptables-legacy -A FORWARD -s 192.0.2.10 -m comment --comment 'key=${secret()}' -j DROP
     ip rule add fwmark 0x77 table 4242; ip route add 192.0.2.0/24 dev shop0 table 4242
+    ip link add tc0 type bridge
+    tc qdisc add dev tc0 clsact; tc filter add dev tc0 ingress pref 7 protocol ip u32 match u32 0 0 flowid :1
+    ip route add blackhole 203.0.113.0/24 proto static
     ip neighbour add 10.40.0.77 lladdr 02:00:00:00:00:77 dev shop0`);
   appendFileSync(
     trace,
@@ -139,9 +142,23 @@ test("no secret is in it, plain or in base64, and what explains the host is", as
   holds("configurations/shop_10.conf.json", "tuning");
   holds("configurations/old.conflits.json", "bridge");
   holds("configurations/names.json", "calico-kubeconfig");
-  holds("host/links.jsonl", '"name":"shop0"', '"alias":"password=(removed)"');
-  holds("host/addresses.jsonl", "10.40.0.1");
-  holds("host/routes.jsonl", '"table":4242');
+  holds("host/qdiscs.jsonl", '{"link":"tc0","linkIndex":', '"kind":"clsact","handle":"ffff:0","parent":"ingress"');
+  holds(
+    "host/tc-filters.jsonl",
+    '"kind":"u32","handle":"0x80000800"',
+    '"parent":"clsact ingress","priority":7,"protocol":"0x0800"',
+  );
+  holds("host/links.jsonl", '"flags":["UP",', '"name":"shop0"', '"alias":"password=(removed)"');
+  holds("host/addresses.jsonl", '{"address":"10.40.0.1/24","link":"shop0"', '"scope":"global"');
+  holds(
+    "host/routes.jsonl",
+    '"table":4242',
+    '{"dst":"10.40.0.0/24","link":"shop0",',
+    '"scope":"link","type":"unicast","protocol":"kernel"',
+    '"type":"blackhole"',
+    '"protocol":"static"',
+    '"table":"main"',
+  );
   holds("host/routing-rules.jsonl", '"mark":119');
   holds("host/neighbours.jsonl", "10.40.0.77", "02:00:00:00:00:77", "permanent");
   holds("host/bridge-fdb.jsonl", '"master":', "permanent");
@@ -162,6 +179,43 @@ test("no secret is in it, plain or in base64, and what explains the host is", as
   for (const [name, text] of Object.entries(files)) {
     expect({ name, is: /^[\P{Cc}\n\t]*$/u.test(text) }).toEqual({ name, is: true });
   }
+});
+
+test("sets and maps are in it with their elements, or so many of them", async () => {
+  const own = Array.from({ length: 700 }, (_, at) => `192.0.${at >> 8}.${at & 255}`);
+  await machine.sh("nft -f -", {
+    stdin: `table inet sets {
+      set links { type ifname . ether_addr; elements = { "shop0" . 02:00:00:00:00:05 comment "psk=${secret()}" }; }
+      set nets { type ipv4_addr; flags interval; elements = { 10.1.0.0-10.1.0.9, 10.2.0.0/24, 10.2.1.7, 240.0.0.0/4 }; }
+      set both { type ipv6_addr . inet_service; flags interval; elements = { fd00::/112 . 53, fd01::1 . 80-90 }; }
+      map ways { type inet_service : verdict; elements = { 53 : accept, 80 : jump other }; }
+      map ports { type inet_proto . inet_service : ipv4_addr . inet_service; elements = { tcp . 81 : 10.40.0.2 . 80 }; }
+      set marks { type mark; elements = { 0x77 }; }
+      set many { type ipv4_addr; elements = { ${own.join(", ")} }; }
+      chain other { }
+      chain c { type filter hook forward priority 5; tcp dport { 1, 2 } meta mark set 0x9 drop; }
+    }`.replaceAll(" }; }", " }\n }").replaceAll("; }", "\n}").replaceAll("{ }", "{\n}"),
+  });
+  const text = (await bundle())["report/host/rules.txt"]!;
+  const linesOf = (name: string) =>
+    text.split(`${name}\n`)[1]!.split(/^[a-z]/m)[0]!.split("\n").map((line) => line.trim()).filter((line) =>
+      line !== ""
+    );
+  expect(linesOf("set inet sets links")).toEqual(['"shop0" . 02:00:00:00:00:05 comment "psk=(removed)']);
+  expect(linesOf("set inet sets nets")).toEqual([
+    "10.1.0.0-10.1.0.9",
+    "10.2.0.0-10.2.0.255",
+    "10.2.1.7",
+    "240.0.0.0-255.255.255.255",
+  ]);
+  expect(linesOf("set inet sets both")).toEqual(["fd00::-fd00::ffff . 53", "fd01::1 . 80-90"]);
+  expect(linesOf("map inet sets ways")).toEqual(["53 : accept", "80 : jump other"]);
+  expect(linesOf("map inet sets ports")).toEqual(["tcp . 81 : 10.40.0.2 . 80"]);
+  expect(linesOf("set inet sets marks")).toEqual(["0x00000077"]);
+  expect(linesOf("set inet sets many")).toHaveLength(501);
+  expect(text).toContain("(cut: more elements)");
+  expect(text).toMatch(/set inet sets __set\d+\n {2}1\n {2}2\n/);
+  await machine.sh("nft delete table inet sets");
 });
 
 test("a container that a packet only comes to is in it, too", async () => {

@@ -84,6 +84,23 @@ test("a hundred thousand elements, five thousand chains, jumps as deep as the ke
   await town.machine.sh("nft delete table inet big");
 });
 
+test("root of a container has more elements than are read, and another set beside them", async () => {
+  const rules = async (most: number) => {
+    const elements = Array.from({ length: most }, (_, at) => `${20 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}.1`);
+    await town.machine.sh("ip netns exec web nft -f -", {
+      stdin: `table ip own {\nset few {\n type ipv4_addr\n elements = { 192.0.2.7 }\n}
+        set many {\n type ipv4_addr\n elements = { ${elements.join(", ")} }\n}
+        chain out {\n type filter hook output priority 0\n ip daddr @many drop\n ip daddr @few drop\n}\n}\n`,
+    });
+    const explained = (to: string) => town.explain(["web", to, "tcp/7000"]).then(({ said }) => said);
+    const answers = [await explained("198.18.0.2"), await explained("192.0.2.7")];
+    await town.machine.sh("ip netns exec web nft delete table ip own");
+    return answers.map(({ verdict, cause }) => `${verdict} ${cause?.code}`);
+  };
+  expect(await rules(200_000)).toEqual(["leaves undefined", "stops output-drop"]);
+  expect(await rules(300_000)).toEqual(["unknown undecided", "stops output-drop"]);
+});
+
 test("rules that change all the time: an answer, or that they do", async () => {
   const changing = town.machine.start([
     "sh",

@@ -210,7 +210,7 @@ test("routes that lead round in circles end", () => {
 
 describe("what concerns the host", () => {
   const codesOf = (facts: Partial<NetnsFacts>) =>
-    hostFindings(hostWith(facts), new AttachmentIndex([])).map(({ code }) => code);
+    hostFindings(hostWith(facts), new AttachmentIndex([]), () => "").map(({ code }) => code);
   const sysctls = (values: Record<string, string>) => (key: string) => values[key];
 
   test("tables that are nearly full, and those that are not", () => {

@@ -7,12 +7,12 @@ import { RT_TABLE_UNSPEC } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { AF_BRIDGE, AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { sysctlName } from "../../ffi/sysctl.ts";
 import { formatAddress } from "../../net/address.ts";
-import type { Ruleset } from "../../net/netfilter/ruleset.ts";
-import { chainText, ruleLine } from "../../net/netfilter/text.ts";
 import { linkAt } from "../facts.ts";
 import type { Reading } from "../reading.ts";
-import { redactedText } from "./redaction.ts";
+import { boundedLines } from "./bounded-lines.ts";
+import { addressWords, filterWords, linkWords, qdiscWords, routeWords } from "./link-words.ts";
 import type { ReportFile } from "./report.ts";
+import { rulesText } from "./rules-text.ts";
 
 /** `place`: the directory in the report. `known`: as for `redactedText`. */
 export function namespaceFiles(place: string, facts: Reading, known: readonly string[]): ReportFile[] {
@@ -21,11 +21,12 @@ export function namespaceFiles(place: string, facts: Reading, known: readonly st
   const listening = (protocol: number) =>
     ([4, 6] as const).flatMap((family) => facts.listening(family, protocol).map((one) => ({ protocol, ...one })));
   const inBoth = <T extends object>(list: (family: number) => T[]) => [AF_INET, AF_INET6].flatMap(list);
+  const routesOf = (one: NetlinkSocket) => (family: number) => listRoutes(one, family, RT_TABLE_UNSPEC);
   const ports = () => facts.links().filter(({ master }) => linkAt(facts, master ?? 0)?.vlanFiltering).slice(0, 200);
   return [
-    [`${place}/links.jsonl`, () => lines(facts.links())],
-    [`${place}/addresses.jsonl`, () => lines(facts.addresses())],
-    [`${place}/routes.jsonl`, ask((one) => inBoth((family) => listRoutes(one, family, RT_TABLE_UNSPEC)))],
+    [`${place}/links.jsonl`, () => lines(facts.links().map(linkWords))],
+    [`${place}/addresses.jsonl`, () => lines(facts.addresses().map((one) => addressWords(facts, one)))],
+    [`${place}/routes.jsonl`, ask((one) => inBoth(routesOf(one)).map((route) => routeWords(facts, route)))],
     [`${place}/routing-rules.jsonl`, ask((one) => listRoutingRules(one, 0))],
     [`${place}/neighbours.jsonl`, ask((one) => inBoth((family) => listNeighbours(one, family)))],
     [`${place}/bridge-fdb.jsonl`, ask((one) => listNeighbours(one, AF_BRIDGE))],
@@ -33,18 +34,12 @@ export function namespaceFiles(place: string, facts: Reading, known: readonly st
       `${place}/bridge-vlans.jsonl`,
       () => lines(ports().map((one) => ({ port: one.name, vlans: facts.vlansOf(one) }))),
     ],
+    [`${place}/qdiscs.jsonl`, () => lines(qdiscWords(facts))],
+    [`${place}/tc-filters.jsonl`, () => lines(filterWords(facts))],
     [`${place}/listening.jsonl`, () => lines([6, 17].flatMap(listening))],
     [`${place}/sysctls.txt`, () => sysctls(facts)],
-    [`${place}/rules.txt`, () => rulesText(facts.rules(), known)],
+    [`${place}/rules.txt`, () => rulesText(facts, known)],
   ];
-}
-
-/** Nobody reads more. */
-const MOST_LINES = 5000;
-
-function bounded<T>(all: readonly T[], show: (one: T) => string): string {
-  const more = all.length - MOST_LINES, rest = more > 0 ? `(cut: ${more} lines more)\n` : "";
-  return all.slice(0, MOST_LINES).map((one) => `${show(one)}\n`).join("") + rest;
 }
 
 function lines(all: readonly object[]): string {
@@ -52,7 +47,7 @@ function lines(all: readonly object[]): string {
     const isAddress = value instanceof Uint8Array && [4, 16].includes(value.length) && key !== "kindData";
     return isAddress ? formatAddress(value) : value instanceof Uint8Array ? undefined : value;
   };
-  return bounded(all, (one) => JSON.stringify(one, shown));
+  return boundedLines(all, (one) => JSON.stringify(one, shown));
 }
 
 const SYSCTLS = [
@@ -73,19 +68,5 @@ function sysctls(facts: Reading): string {
   return [...SYSCTLS, ...ofLinks].map((key) => `net/${key}`).map((key) => {
     const value = facts.sysctl(key);
     return value === undefined ? "" : `${sysctlName(key)} = ${value}\n`;
-  }).join("");
-}
-
-/** A comment may be cut with its line, so what is secret in it goes before. */
-function rulesText(rules: Ruleset | undefined, known: readonly string[]): string {
-  if (rules === undefined) return "the rules could not be read, or never stood still meanwhile\n";
-  return rules.chains.map((chain) => {
-    const { hook, priority, policy, type, devices = [] } = chain.base ?? {};
-    const at = hook && ` type ${type} hook ${hook} priority ${priority} policy ${policy} ${devices.join(" ")}`;
-    const listed = bounded(chain.rules, ({ handle, operations, comment }) => {
-      const rule = { handle, operations, comment: comment && redactedText(comment, known) };
-      return `  ${handle}: ${ruleLine(rule, chain.family, 400)}`;
-    });
-    return `chain ${chainText(chain)}${at ?? ""}\n${listed}`;
   }).join("");
 }

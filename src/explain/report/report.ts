@@ -14,8 +14,10 @@ and addresses are in here: look through it before you give it away.
 
 explanation  what was asked, and the answer
 host         this host: links, addresses, routes of all tables, routing rules,
-             neighbours, what bridges know, listening sockets, sysctls, and rules of
-             nf_tables and iptables as nft lists them, with what is not decoded as …
+             neighbours, what bridges know, qdiscs and filters of tc (what they look for
+             is not decoded), listening sockets, sysctls, and rules and
+             sets of nf_tables and iptables in the words of nft, with … for what is not
+             decoded, and 500 elements of each set at most
 containers   the same of the containers that packets came to
 inspect      what was made for attachments, and what is there now
 plan         what "add" would make for each network
@@ -24,7 +26,7 @@ ledgers      what was recorded of each attachment (docs/ledger.md)
 results      the cache of results, with what is in base64 there decoded
 trace        the end of the file that $PATCHBAY_TRACE names
 
-In .jsonl files each line is a document; links are numbers there, as in links.jsonl.
+In .jsonl files each line is a document; links have the numbers of links.jsonl.
 Whatever is longer than 1 MiB, or 5000 lines, is cut, and says so at its end.
 `;
 

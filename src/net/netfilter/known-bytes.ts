@@ -104,11 +104,11 @@ export function compare(left: Uint8Array, right: Uint8Array): number {
   return 0;
 }
 
-function lowest({ value }: KnownBytes): Uint8Array {
+export function lowest({ value }: KnownBytes): Uint8Array {
   return value;
 }
 
-function highest({ value, mask }: KnownBytes): Uint8Array {
+export function highest({ value, mask }: KnownBytes): Uint8Array {
   return value.map((byte, at) => byte | (~mask[at]! & 0xff));
 }
 

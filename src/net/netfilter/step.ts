@@ -13,7 +13,7 @@ import {
   withMask,
 } from "./known-bytes.ts";
 import { fibOf, hasBytes, masqueraded, metaOf, payloadOf, redirected, withPayload } from "./loads.ts";
-import { lookUp } from "./lookup.ts";
+import { lookUp, MOST_FOUND } from "./lookup.ts";
 import { type PacketFacts, translated } from "./packet.ts";
 import type { Comparison, Operation, Register, RuleSet, SetElement, Verdict } from "./ruleset.ts";
 import { type Effect, stateBits, xtablesMatch, xtablesTarget } from "./xtables.ts";
@@ -248,9 +248,13 @@ function swapped({ value, mask }: KnownBytes, size: number): KnownBytes {
 
 function lookupStep(branch: Branch, operation: OperationThat<"lookup">, setNamed: SetNamed): Step {
   const { register, isInverted, into } = operation, set = setNamed(operation.set);
-  if (set === undefined || (set.isChanging && into !== undefined)) return anything(branch);
-  if (set.isChanging) return asked(branch, "maybe");
-  const { elements, mayMiss } = lookUp(set, slice(branch.registers, register, set.keyLength));
+  const answer = set === undefined || set.isChanging
+    ? undefined
+    : lookUp(set, slice(branch.registers, register, set.keyLength));
+  const isTooMuch = answer === undefined || answer.elements.length >= MOST_FOUND;
+  if (set === undefined || (isTooMuch && into !== undefined)) return anything(branch);
+  if (answer === undefined) return asked(branch, "maybe");
+  const { elements, mayMiss } = answer;
   const isThere: Certainty = elements.length === 0 ? "no" : mayMiss ? "maybe" : "yes";
   if (into === undefined || isThere === "no") {
     const found = isInverted || elements.length !== 1 ? branch.found : elements[0];

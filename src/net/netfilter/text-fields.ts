@@ -1,8 +1,9 @@
 /** What rules look at in the words of nft(8), and how nft writes the values. */
 import { formatAddress } from "../address.ts";
 import { foreignName, quotedText } from "./foreign-name.ts";
-import { knownNumber } from "./known-bytes.ts";
+import { isKnown, type KnownBytes, knownNumber } from "./known-bytes.ts";
 import type { Operation } from "./ruleset.ts";
+import { translationBy } from "./xtables.ts";
 
 export interface Field {
   name: string;
@@ -130,13 +131,7 @@ function portsOf(protocol: string | undefined): Place[] {
 
 /** "" for a comment, which stands at the end of a line. */
 export function matchText({ name, revision, info }: XtablesOperation, protocol = "th"): string {
-  try {
-    const text = matches[`${name}.${revision}`]?.(info, protocol);
-    if (text !== undefined) return text;
-  } catch {
-    // Shorter than its struct.
-  }
-  return `xt ${foreignName(name)} …`;
+  return shownUnlessShort(() => matches[`${name}.${revision}`]?.(info, protocol)) ?? `xt ${foreignName(name)} …`;
 }
 
 const rangeText = (first: number, last: number) => first === last ? `${first}` : `${first}-${last}`;
@@ -182,4 +177,51 @@ function portsText(protocol: string, info: DataView, inverted: number): string {
     return ports === "0-65535" ? [] : [`${protocol} ${end} ${turned((inverted & bit) !== 0)}${ports}`];
   });
   return ends.length === 0 ? `meta l4proto ${protocol}` : ends.join(" ");
+}
+
+/** What sets have keys of, by nft's own numbers: how long one is, and how it is shown. */
+export const KEY_TYPES: Record<number, [length: number, shown: Shown]> = {
+  7: [4, shownAddress],
+  8: [16, shownAddress],
+  9: [6, MAC],
+  12: [1, protocolName],
+  13: [2, shownNumber],
+  19: [4, hostOrder(shownHex)],
+  20: [4, hostOrder(shownNumber)],
+  41: [16, shownLink],
+};
+/** In an interval, the first byte is the one that counts most. */
+export const KEYS_IN_HOST_ORDER = [19, 20];
+
+/** An address with a port, as nft has it; `…` for what is not known, and nothing for what is not there. */
+export function endText(address: string | undefined, port: string | undefined): string {
+  const colon = port === undefined ? "" : `:${port}`;
+  return `${colon !== "" && address?.includes(":") ? `[${address}]` : address ?? ""}${colon}`;
+}
+
+export const shownPort = (value: Uint8Array): string => shownNumber(value.subarray(0, 2));
+
+/** A target of xtables that does something, where its struct says what. */
+export function targetText({ name, revision, info }: XtablesOperation, family: 4 | 6 | undefined): string {
+  if (/^(REJECT|MASQUERADE|LOG)$/.test(name)) return name.toLowerCase();
+  const text = shownUnlessShort(() => {
+    if (name === "MARK" && revision === 2) {
+      return `set 0x${[0, 4].map((at) => info.getUint32(at, true).toString(16)).join("/0x")}`;
+    }
+    const to = family && translationBy(name, revision, info, family);
+    if (to === undefined) return undefined;
+    const part = (bytes: KnownBytes | undefined, shown: Shown) =>
+      bytes && (isKnown(bytes) ? shown(bytes.value) : "…");
+    return `to ${endText(part(to.address, shownAddress), part(to.port, shownPort))}`;
+  });
+  return `xt ${foreignName(name)} ${text ?? "…"}`;
+}
+
+function shownUnlessShort(text: () => string | undefined): string | undefined {
+  try {
+    return text();
+  } catch {
+    // Shorter than its struct.
+    return undefined;
+  }
 }

@@ -1,7 +1,8 @@
 /** Rules as nft(8) lists them, for people to see: what is not understood is an ellipsis. Not for nft to read. */
 import { cutTo, foreignName, quotedText } from "./foreign-name.ts";
-import type { Comparison, Operation, Register, Rule, RuleChain, RulesFamily } from "./ruleset.ts";
+import type { Comparison, Operation, Register, Rule, RuleChain, RulesFamily, Verdict } from "./ruleset.ts";
 import {
+  endText,
   type Field,
   fieldAt,
   fieldOf,
@@ -9,7 +10,8 @@ import {
   protocolName,
   shownAddress,
   shownHex,
-  type XtablesOperation,
+  shownPort,
+  targetText,
 } from "./text-fields.ts";
 import type { Place } from "./traversal.ts";
 
@@ -38,6 +40,8 @@ export function ruleLine(rule: Rule, family: RulesFamily, characters = 72): stri
 
 interface Loaded extends Field {
   mask?: Uint8Array;
+  /** What the rule itself put there. */
+  value?: Uint8Array;
 }
 
 /** A comparison with one of these goes without saying where a header of that layer is named. */
@@ -77,7 +81,7 @@ class RuleWords {
         return this.load(operation.into, isPlain ? { ...before, mask: operation.mask } : UNKNOWN);
       }
       case "put":
-        return this.load(operation.into, UNKNOWN);
+        return this.load(operation.into, { ...UNKNOWN, value: operation.value });
       case "guess":
         if (operation.into !== undefined) {
           return this.load(operation.into, { ...UNKNOWN, name: `${operation.name} …` });
@@ -99,13 +103,42 @@ class RuleWords {
       case "something":
         return this.say(`${foreignName(operation.name)} …`);
       case "set payload":
+        return this.say("payload … set …");
       case "set meta":
-      case "set ct":
-        return this.say(`${operation.does.slice(4)} ${"key" in operation ? operation.key : "…"} set …`);
+      case "set ct": {
+        const does = operation.does === "set ct" ? "ct" : "meta", { key, from } = operation;
+        return this.say(`${does} ${key} set ${this.shownAt(from, fieldOf({ does, key, into: from }).shown)}`);
+      }
+      case "nat":
+        return this.finish(`${operation.changes === "source" ? "snat" : "dnat"} to ${this.target(operation)}`);
+      case "redirect":
+        return this.finish(operation.port === undefined ? "redirect" : `redirect to ${this.target(operation)}`);
+      case "target":
+        return this.finish(targetText(operation, this.family));
+      case "verdict":
+        return this.finish(verdictText(operation.verdict));
       default:
-        this.say(this.end);
-        this.end = endText(operation);
+        this.finish(operation.does);
     }
+  }
+
+  private finish(end: string): void {
+    this.say(this.end);
+    this.end = end;
+  }
+
+  /** What is loaded of the packet has a name instead. */
+  private shownAt(register: Register, shown: Field["shown"]): string {
+    const { name, value, mask } = this.at(register);
+    return value !== undefined ? shown(value) : mask === undefined ? name : "…";
+  }
+
+  /** A map may yield the address and the port together. */
+  private target({ address, port, isFirm }: { address?: Register; port?: Register; isFirm: boolean }): string {
+    const host = address === undefined ? undefined : this.shownAt(address, shownAddress);
+    const isMapped = host !== undefined && port !== undefined && !this.registers.has(port);
+    const shown = port === undefined || isMapped ? undefined : this.shownAt(port, shownPort);
+    return `${endText(host, shown)}${isFirm ? "" : "-…"}`;
   }
 
   private say(text: string, layer?: string): void {
@@ -173,23 +206,6 @@ function prefixText(value: Uint8Array, length: number, bits: number): string {
   return `${shownAddress(whole)}/${bits}`;
 }
 
-type Ending =
-  | Extract<Operation, { does: "verdict" | "nat" | "masquerade" | "redirect" | "reject" | "notrack" }>
-  | XtablesOperation;
-
-function endText(operation: Ending): string {
-  switch (operation.does) {
-    case "verdict":
-      return "chain" in operation.verdict
-        ? `${operation.verdict.kind} ${foreignName(operation.verdict.chain)}`
-        : operation.verdict.kind;
-    case "nat":
-      return `${operation.changes === "source" ? "snat" : "dnat"} to …`;
-    case "target":
-      return /^(REJECT|MASQUERADE|LOG)$/.test(operation.name)
-        ? operation.name.toLowerCase()
-        : `xt ${foreignName(operation.name)} …`;
-    default:
-      return operation.does;
-  }
+export function verdictText(verdict: Verdict): string {
+  return "chain" in verdict ? `${verdict.kind} ${foreignName(verdict.chain)}` : verdict.kind;
 }

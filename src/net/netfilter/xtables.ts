@@ -218,14 +218,16 @@ export function xtablesTarget(
     return { kind: "mark", mark: withMask(packet.mark, little32(~mask >>> 0), little32(value)) };
   }
   if (name === "CONNMARK") return connectionMark(info, revision, packet);
-  if (name === "REDIRECT") {
-    return { kind: "redirect", port: (packet.family === 4 ? oldRange(info) : rangeOf(info, 6)).port };
-  }
-  if (name === "DNAT" || name === "SNAT") {
-    const changes = name === "DNAT" ? "destination" : "source";
-    return { kind: "nat", changes, ...(revision === 0 ? oldRange(info) : rangeOf(info, packet.family)) };
-  }
-  return undefined;
+  const leads = translationBy(name, revision, info, packet.family);
+  if (leads === undefined) return undefined;
+  if (name === "REDIRECT") return { kind: "redirect", port: leads.port };
+  return { kind: "nat", changes: name === "DNAT" ? "destination" : "source", ...leads };
+}
+
+/** Where DNAT, SNAT and REDIRECT lead; undefined for other targets. */
+export function translationBy(name: string, revision: number, info: DataView, family: 4 | 6) {
+  const isOld = name === "REDIRECT" ? family === 4 : revision === 0;
+  return ["DNAT", "SNAT", "REDIRECT"].includes(name) ? isOld ? oldRange(info) : rangeOf(info, family) : undefined;
 }
 
 /** struct xt_connmark_tginfo1 and 2: mark and mask of the connection, mask of the packet, then shifts and what to do. */

@@ -43,6 +43,8 @@ const same = [
   "ip saddr . tcp dport @pairs return",
   "notrack",
   "notrack accept",
+  "meta mark set 0x00000001",
+  "ct mark set 0x0000002a",
 ];
 
 /** What nft says in more words, or knows more of. */
@@ -54,7 +56,6 @@ const shorter: Record<string, string> = {
   'log prefix "x: " drop': "log drop",
   "tcp dport { 80, 443 } accept": "tcp dport { … } accept",
   "meta l4proto { tcp, udp } th dport 53 accept": "meta l4proto { … } th dport 53 accept",
-  "meta mark set 0x00000001": "meta mark set …",
   "ip ttl 3 drop": "@nh,64,8 0x03 drop",
   "tcp sport 1 tcp dport 2 drop": "@th,0,32 0x00010002 drop",
   "numgen random mod 2 vmap { 0 : drop, 1 : accept }": "numgen … vmap { … }",
@@ -81,6 +82,51 @@ test("lines are those of nft where everything is understood", async () => {
   expect(said.flatMap(({ line }) => line === "" ? [] : [line])).toEqual(rules.map((rule) => shorter[rule] ?? rule));
 });
 
+test("where rules lead, by nft and by iptables", async () => {
+  await using machine = await openMachine();
+  await machine.sh("nft -f -", {
+    stdin: `table ip t {
+      map ways { type inet_service : ipv4_addr . inet_service; }
+      chain c { type nat hook prerouting priority -90; policy accept;
+        tcp dport 99 dnat to 10.40.0.2:80
+        dnat to 10.40.0.2
+        dnat to tcp dport map @ways
+        dnat to 10.40.0.2-10.40.0.9
+        udp dport 99 redirect to :8080
+        redirect
+      }
+    }
+    table ip6 t { chain c { type nat hook postrouting priority 90; policy accept;
+        meta l4proto tcp snat to [fd40::2]:80
+        snat to fd40::2
+        masquerade
+      }
+    }`,
+  });
+  await machine.sh(`iptables -t nat -A PREROUTING -p tcp -j DNAT --to-destination 10.40.0.2:80
+    iptables -t nat -A PREROUTING -p tcp -j DNAT --to-destination 10.40.0.2-10.40.0.9
+    iptables -t nat -A PREROUTING -p tcp -j REDIRECT --to-ports 81
+    iptables -t nat -A POSTROUTING -j SNAT --to-source 10.40.0.7
+    ip6tables -t nat -A PREROUTING -p udp -j DNAT --to-destination [fd40::2]:53`);
+  const { said } = JSON.parse(await machine.sh(`${process.execPath} ${JUDGE} '[]'`)) as Judgement;
+  expect(said.flatMap(({ line }) => line === "" ? [] : [line])).toEqual([
+    "tcp dport 99 dnat to 10.40.0.2:80",
+    "dnat to 10.40.0.2",
+    "dnat to tcp dport map @ways",
+    "dnat to 10.40.0.2-…",
+    "udp dport 99 redirect to :8080",
+    "redirect",
+    "meta l4proto tcp snat to [fd40::2]:80",
+    "snat to fd40::2",
+    "masquerade",
+    "meta l4proto tcp xt DNAT to 10.40.0.2:80",
+    "meta l4proto tcp xt DNAT to …",
+    "meta l4proto tcp xt REDIRECT to :81",
+    "xt SNAT to 10.40.0.7",
+    "meta l4proto udp xt DNAT to [fd40::2]:53",
+  ]);
+});
+
 test("matches and targets of iptables", async () => {
   await using machine = await openMachine();
   const rules: Record<string, string> = {
@@ -95,7 +141,7 @@ test("matches and targets of iptables", async () => {
     '-m comment --comment "why not" -j DROP': 'drop comment "why not"',
     "-m statistic --mode random --probability 0.5 -g X": "xt statistic … goto X",
     "-m limit --limit 3/min -j LOG": "limit … log",
-    "-j MARK --set-xmark 0x40000/0xff0000": "xt MARK …",
+    "-j MARK --set-xmark 0x40000/0xff0000": "xt MARK set 0x40000/0xff0000",
   };
   const text = ["*filter", ":X - [0:0]", ...Object.keys(rules).map((rule) => `-A FORWARD ${rule}`), "COMMIT", ""];
   await machine.sh("iptables-nft-restore", { stdin: text.join("\n") });

@@ -27,6 +27,8 @@ export interface NftMessage {
   family: number;
   table: AnyTable;
   values: Record<string, unknown>;
+  /** How often a list is asked for while others change it. */
+  attempts?: number;
 }
 
 export const familyNames: Record<number, RulesFamily | undefined> = {
@@ -62,6 +64,7 @@ function request(message: NftMessage) {
     flags: message.flags,
     table: message.table,
     fixedBytes: HEADER_BYTES,
+    attempts: message.attempts,
     body: (writer: Writer) => writeBody(writer, message),
   };
 }

@@ -11,7 +11,8 @@ import {
   type Verdict,
 } from "../../../net/netfilter/ruleset.ts";
 import { type AttrsOf, type AttrTable, attrTable, binary, exactText, type Rows, u64be } from "../attrs.ts";
-import type { NetlinkSocket } from "../socket.ts";
+import { EINTR } from "../../errno.ts";
+import { insteadOfRefusal, type NetlinkSocket } from "../socket.ts";
 import * as nft from "../uapi/nf-tables.ts";
 import { currentGeneration } from "./batch.ts";
 import { commentIn, ownerTagIn } from "./comment.ts";
@@ -37,8 +38,11 @@ export type AskNetfilter = <T>(question: (socket: NetlinkSocket) => T) => T;
 
 const ATTEMPTS = 5;
 
-/** Rules change while they are read. Undefined when they never stood still meanwhile. Without nf_tables there are none. */
-export function readRuleset(ask: AskNetfilter): Ruleset | undefined {
+/**
+ * Rules change while they are read. Undefined when they never stood still meanwhile. Without nf_tables there are none.
+ * `mayFail`: `ask` takes another socket when a question has thrown, so a long list need not be read to its end.
+ */
+export function readRuleset(ask: AskNetfilter, mayFail = false): Ruleset | undefined {
   const chains = ask((socket) => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const generation = currentGeneration(socket);
@@ -48,24 +52,24 @@ export function readRuleset(ask: AskNetfilter): Ruleset | undefined {
     }
     return undefined;
   });
-  const sets = new SetsOnDemand(ask);
+  const sets = new SetsOnDemand(ask, mayFail);
   return chains && { chains, setOf: (chain, name) => sets.named(chain, name) };
 }
 
 function readChains(socket: NetlinkSocket): RuleChain[] {
   const dormant = new Set(
-    list(
+    listAll(
       socket,
       nft.NFT_MSG_GETTABLE,
       tableAttrs,
       ({ name, flags = 0 }, family) => (flags & nft.NFT_TABLE_F_DORMANT) !== 0 ? [`${family} ${name}`] : [],
     ),
   );
-  const listed = list(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
+  const listed = listAll(socket, nft.NFT_MSG_GETRULE, ruleAttrs, (found, family) => [
     { chain: keyOfObject(family, found.table, found.chain), rule: new ListedRule(found) },
   ]);
   const rules = Map.groupBy(listed, ({ chain }) => chain);
-  return list(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
+  return listAll(socket, nft.NFT_MSG_GETCHAIN, chainAttrs, (found, number): RuleChain[] => {
     const family = familyNames[number], { table, name } = found;
     if (family === undefined || dormant.has(`${number} ${table}`)) return [];
     const own = rules.get(keyOfObject(number, table, name)) ?? [];
@@ -78,7 +82,8 @@ function keyOfObject(...names: (string | number | undefined)[]): string {
   return names.join("\0");
 }
 
-function list<R extends Rows, T>(
+/** What all families have. */
+export function listAll<R extends Rows, T>(
   socket: NetlinkSocket,
   type: number,
   table: AttrTable<R>,
@@ -131,35 +136,65 @@ function expressionsOf({ expressions }: ReturnType<typeof ruleAttrs.decode>): Fo
   return expressions === undefined ? [] : expressionList.read(expressions) as FoundExpression[];
 }
 
+/**
+ * What of sets is read of a namespace: root of a container makes as many elements as it likes. An element counts as so many
+ * bytes at least.
+ */
+const MOST_BYTES = 10_000_000, LEAST_BYTES = 40;
+
+class TooLarge extends Error {}
+
 class SetsOnDemand {
   private readonly read = new Map<string, RuleSet | undefined>();
+  private keptRoom = MOST_BYTES;
+  private readRoom = 2 * MOST_BYTES;
 
-  constructor(private readonly ask: AskNetfilter) {}
+  constructor(private readonly ask: AskNetfilter, private readonly mayFail: boolean) {}
 
   named(chain: RuleChain, name: string): RuleSet | undefined {
-    const key = keyOfObject(chain.family, chain.table, name);
-    if (!this.read.has(key)) this.read.set(key, this.ask((socket) => readSet(socket, chain, name)));
-    return this.read.get(key);
+    return this.read.getOrInsertComputed(keyOfObject(chain.family, chain.table, name), () => {
+      const set = this.ask((socket) => readSet(socket, chain, name));
+      if (set === undefined || set.isChanging) return set;
+      // For one that is too large, too, nobody knows what is in it.
+      return this.withElements(set, chain, name) ?? { ...set, isChanging: true };
+    });
+  }
+
+  private withElements(set: RuleSet, chain: RuleChain, name: string): RuleSet | undefined {
+    const room = Math.min(this.keptRoom, this.readRoom);
+    let bytes = 0;
+    const count = (more: number) => {
+      bytes += more;
+      if (bytes > room && this.mayFail) throw new TooLarge();
+      return bytes <= room;
+    };
+    try {
+      const elements = this.ask((socket) => readElements(socket, chain, name, count, () => void (bytes = 0)));
+      if (elements === undefined || bytes > room) return undefined;
+      this.keptRoom -= bytes;
+      return { ...set, elements };
+    } catch (error) {
+      if (error instanceof TooLarge) return undefined;
+      throw error;
+    } finally {
+      this.readRoom -= bytes;
+    }
   }
 }
 
-function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: string): RuleSet | undefined {
-  const question = { what: `get set ${family} ${table} ${name}`, flags: 0, family: familyNumber(family) };
+function question(what: string, { family, table }: RuleChain, name: string) {
+  return { what: `${what} ${family} ${table} ${name}`, flags: 0, family: familyNumber(family) };
+}
+
+/** Without its elements. */
+function readSet(socket: NetlinkSocket, chain: RuleChain, name: string): RuleSet | undefined {
   const found = get(socket, {
-    ...question,
+    ...question("get set", chain, name),
     type: nft.NFT_MSG_GETSET,
     table: setAttrs,
-    values: { table, name },
+    values: { table: chain.table, name },
   }, setAttrs);
   if (found === undefined) return undefined;
-  const elements = listObjects<SetElement>(
-    socket,
-    { ...question, type: nft.NFT_MSG_GETSETELEM, table: elementListAttrs, values: { table, set: name } },
-    (payload, found) =>
-      void found.push(
-        ...(elementListAttrs.decode(payload).elements ?? []).map((element) => new ListedElement(element)),
-      ),
-  );
   const { flags = 0, keyLength = 0, description, objectType = nft.NFT_OBJECT_COUNTER } = found;
   return {
     isInterval: (flags & nft.NFT_SET_INTERVAL) !== 0,
@@ -167,13 +202,37 @@ function readSet(socket: NetlinkSocket, { family, table }: RuleChain, name: stri
     isChanging: (flags & (nft.NFT_SET_EVAL | nft.NFT_SET_TIMEOUT)) !== 0 || objectType !== nft.NFT_OBJECT_COUNTER,
     keyLength,
     parts: (flags & nft.NFT_SET_CONCAT) === 0 ? [] : (description?.parts ?? []).map(({ length }) => length!),
-    elements,
+    elements: [],
   };
+}
+
+/** Undefined when they change all the time. `onStart` is called before the first part of them, and `isWanted` for each. */
+function readElements(
+  socket: NetlinkSocket,
+  chain: RuleChain,
+  name: string,
+  isWanted: (bytes: number) => boolean,
+  onStart: () => void,
+): SetElement[] | undefined {
+  const message = {
+    ...question("list set", chain, name),
+    type: nft.NFT_MSG_GETSETELEM,
+    table: elementListAttrs,
+    values: { table: chain.table, set: name },
+    attempts: ATTEMPTS,
+  };
+  return insteadOfRefusal([EINTR], undefined, () =>
+    listObjects<SetElement>(socket, message, (payload, found) => {
+      if (found.length === 0) onStart();
+      const elements = elementListAttrs.decode(payload).elements ?? [];
+      if (!isWanted(Math.max(payload.length, elements.length * LEAST_BYTES))) return;
+      for (const element of elements) found.push(new ListedElement(element));
+    }));
 }
 
 type FoundElement = NonNullable<ReturnType<typeof elementListAttrs.decode>["elements"]>[number];
 
-class ListedElement implements SetElement {
+export class ListedElement implements SetElement {
   readonly key?: Uint8Array;
   readonly keyEnd?: Uint8Array;
   readonly isEnd: boolean;

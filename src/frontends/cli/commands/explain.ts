@@ -125,7 +125,11 @@ function findingsOf(
       ? []
       : [{ code: "engine-without-network", text: `${engine} has no network for pods: ${problem}` }]
   );
-  return [...hostFindings(world.host, world.index), ...leaseFindings(recordedNow), ...without];
+  return [
+    ...hostFindings(world.host, world.index, labelOf),
+    ...leaseFindings(world.index, recordedNow, labelOf),
+    ...without,
+  ];
 }
 
 /** Only where several files are there can a person be wrong about it. */
