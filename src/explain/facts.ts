@@ -28,8 +28,8 @@ export interface NetnsFacts {
   /** How many neighbours the namespace has. */
   neighbours(family: 4 | 6): number;
   neighbour(link: Link, address: Uint8Array): Neighbour | undefined;
-  /** The port of a bridge behind which it has seen the MAC address. */
-  portBehind(bridge: Link, mac: string): number | undefined;
+  /** The port of a bridge behind which it has seen the MAC address; `vlan`: where it filters VLANs. */
+  portBehind(bridge: Link, mac: string, vlan?: number): number | undefined;
   /** Links on which filters of tc see what comes in, or leaves. */
   filtered(): ReadonlySet<number>;
   vlansOf(port: Link): readonly VlanRange[];

@@ -73,8 +73,8 @@ export class Reading implements NetnsFacts {
     );
   }
 
-  portBehind(bridge: Link, mac: string) {
-    return this.once(`port ${bridge.index} ${mac}`, () => portBehind(this.routing, bridge, mac));
+  portBehind(bridge: Link, mac: string, vlan?: number) {
+    return this.once(`port ${bridge.index} ${mac} ${vlan}`, () => portBehind(this.routing, bridge, mac, vlan));
   }
 
   filtered() {

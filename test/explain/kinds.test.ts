@@ -126,4 +126,12 @@ test("a macvlan of the host beside the container's answers for every address of 
   await machine.sh("sysctl -qw net.ipv4.conf.shim.arp_ignore=1; ip -n m1 neighbour flush all");
   expect(await reaches("m1", "198.18.0.1")).toBe(false);
   expect(await explain("m1", "198.18.0.1")).toMatchObject({ verdict: "stops", cause: { code: "macvlan-host" } });
+  // The other mode keeps them apart both ways.
+  await machine.sh("ip route add 198.18.0.80 dev shim");
+  for (
+    const [from, to, address] of [["host", "v1", "198.18.0.80"], ["v1", "198.18.0.200", "198.18.0.200"]] as const
+  ) {
+    expect(await reaches(from, address)).toBe(false);
+    expect(await explain(from, to)).toMatchObject({ verdict: "stops", cause: { code: "kept-apart" } });
+  }
 });

@@ -99,6 +99,7 @@ const withOtherKernel = [
   "test/docs/examples.test.ts",
   "test/docs/recipes.test.ts",
   "test/explain/kinds-in-vm.test.ts",
+  "test/explain/vlans-in-vm.test.ts",
   "test/kernel/altered.test.ts",
   "test/kernel/announcement.test.ts",
   "test/kernel/bridge-options.test.ts",

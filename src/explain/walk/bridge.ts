@@ -36,6 +36,7 @@ import {
   bridgeBelow,
   type FrameOut,
   outsideVlan,
+  portWithMac,
   pvidOf,
   tagAt,
   tagOfLink,
@@ -240,7 +241,7 @@ function toStranger(world: World, traveller: Traveller, from: FrameIn, bridge: L
   const { netns } = traveller, isOfHost = from.port === undefined, { by, vlan } = from;
   const asker = isOfHost ? by : bridge;
   const mac = (isOfHost ? undefined : traveller.receiver) ?? netns.neighbour(asker, nextHop)?.mac;
-  const port = linkAt(netns, (mac && netns.portBehind(bridge, mac)) || -1);
+  const port = mac === undefined ? undefined : portWithMac(traveller, bridge, mac, vlan);
   if (port !== undefined && !isEndKnown(world, netns, port)) {
     const link = isOfHost ? by : port, astray = answerAstray(traveller, link);
     if (astray !== undefined) return astray;

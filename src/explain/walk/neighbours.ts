@@ -2,7 +2,7 @@
 import type { Link } from "../../ffi/netlink/route/link.ts";
 import { IFF_NOARP } from "../../ffi/netlink/uapi/if-link.ts";
 import { formatAddress } from "../../net/address.ts";
-import { linkAt, type LinkIn, pairedHere, type World } from "../facts.ts";
+import { type LinkIn, pairedHere, type World } from "../facts.ts";
 import { linesIn, repairOf } from "../remedy.ts";
 import {
   type Cause,
@@ -14,6 +14,7 @@ import {
   stopped,
   type Traveller,
 } from "./traveller.ts";
+import { portWithMac, pvidOf } from "./vlans.ts";
 import { shell } from "../../process/shell-word.ts";
 
 /** Undefined when it can send. */
@@ -78,7 +79,7 @@ export function otherMac(
 ): Move[] | undefined {
   const { netns } = traveller, entry = netns.neighbour(link, nextHop), address = formatAddress(nextHop);
   if (entry?.mac === undefined || right.includes(entry.mac)) return undefined;
-  const port = link.kind === "bridge" ? linkAt(netns, netns.portBehind(link, entry.mac) ?? -1) : undefined;
+  const port = link.kind === "bridge" ? portWithMac(traveller, link, entry.mac, pvidOf(traveller, link)) : undefined;
   const other = port && world.endOf(port);
   if (other !== undefined && other !== whose) {
     const text = `${address} is ${whose}'s, and ${other} has it, too: this host sends to ${other}`;

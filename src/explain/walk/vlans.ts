@@ -18,6 +18,11 @@ export function pvidOf({ netns }: Traveller, port: Link): number | undefined {
   return netns.vlansOf(port).find(({ pvid }) => pvid)?.first;
 }
 
+/** Behind which port the bridge has seen the MAC address, in a VLAN where it filters them. */
+export function portWithMac({ netns }: Traveller, bridge: Link, mac: string, vlan?: number): Link | undefined {
+  return linkAt(netns, netns.portBehind(bridge, mac, bridge.vlanFiltering ? vlan : undefined) ?? -1);
+}
+
 /** Undefined when it takes frames without a tag. */
 export function withoutVlan(traveller: Traveller, port: Link, bridge: Link, wanted: Wanted): Move[] | undefined {
   if (!bridge.vlanFiltering || pvidOf(traveller, port) !== undefined) return undefined;

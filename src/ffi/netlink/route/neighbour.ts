@@ -81,9 +81,17 @@ export function listNeighbours(socket: NetlinkSocket, family: number) {
 /** NUD_*, by their bits. */
 const STATES = ["incomplete", "reachable", "stale", "delay", "probe", "failed", "noarp", "permanent"];
 
-/** `bridge fdb get MAC br BRIDGE`: the index of the port behind which the bridge has seen the address. */
-export function portBehind(socket: NetlinkSocket, bridge: Pick<Link, "index">, mac: string): number | undefined {
-  const question = { family: AF_BRIDGE, what: mac, values: { mac: parseMac(mac), master: bridge.index } };
+/**
+ * `bridge fdb get MAC br BRIDGE vlan VLAN`: the index of the port behind which the bridge has seen the address. A bridge
+ * that filters VLANs is asked of one, and another one of none.
+ */
+export function portBehind(
+  socket: NetlinkSocket,
+  bridge: Pick<Link, "index">,
+  mac: string,
+  vlan?: number,
+): number | undefined {
+  const question = { family: AF_BRIDGE, what: mac, values: { mac: parseMac(mac), vlan, master: bridge.index } };
   return getNeighbour(
     socket,
     question,
