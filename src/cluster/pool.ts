@@ -1,0 +1,201 @@
+/**
+ * A pool: ranges of addresses, cut into blocks that nodes claim. Block i is the i-th piece of each range, so that one key
+ * has both families.
+ *
+ * flat: one subnet for all nodes, such as a VLAN; a block is so many addresses of it. routed: each block is a subnet.
+ */
+import { isObject } from "../cni/json.ts";
+import { invalid, list, missing } from "../cni/decode.ts";
+import {
+  canonicalAddress,
+  contains,
+  formatAddress,
+  formatPrefix,
+  fromBigInt,
+  hasHostBits,
+  lastOf,
+  parseAddress,
+  parsePrefix,
+  type Prefix,
+  toBigInt,
+} from "../net/address.ts";
+
+export interface ClusterPool {
+  name: string;
+  layout: "flat" | "routed";
+  /** Nothing more is claimed of a closed one. */
+  isOpen: boolean;
+  ranges: readonly PoolRange[];
+}
+
+export interface PoolRange {
+  subnet: Prefix;
+  /** A flat pool's. */
+  gateway?: Uint8Array;
+  /** The first address of block 0, and the last of all blocks. */
+  first: Uint8Array;
+  last: Uint8Array;
+  /** How many addresses a block has. */
+  size: bigint;
+  excluded: readonly Prefix[];
+}
+
+/** The addresses that a block has of one range. */
+export interface Piece {
+  subnet: Prefix;
+  first: Uint8Array;
+  last: Uint8Array;
+  gateway?: Uint8Array;
+}
+
+/** More blocks than this nobody counts or lists. */
+const MOST_BLOCKS = 1 << 20;
+
+export function countBlocks({ ranges }: ClusterPool): number {
+  const counts = ranges.map(({ first, last, size }) => (toBigInt(last) - toBigInt(first) + 1n) / size);
+  return Number(counts.reduce((least, count) => count < least ? count : least, BigInt(MOST_BLOCKS)));
+}
+
+export function piecesOf(pool: ClusterPool, index: number): Piece[] {
+  return pool.ranges.map(({ subnet, first, size, gateway }) => {
+    const start = toBigInt(first) + BigInt(index) * size, length = first.length;
+    const piece = { first: fromBigInt(start, length), last: fromBigInt(start + size - 1n, length) };
+    if (pool.layout === "flat") return { ...piece, subnet, gateway };
+    const bits = subnet.bytes.length * 8 - (size.toString(2).length - 1);
+    return { ...piece, subnet: { bytes: piece.first, bits } };
+  });
+}
+
+/** Which block has the address; undefined outside of all of them. */
+export function blockWith(pool: ClusterPool, address: Uint8Array): number | undefined {
+  const range = pool.ranges.find(({ first }) => first.length === address.length);
+  if (range === undefined) return undefined;
+  const distance = toBigInt(address) - toBigInt(range.first), index = distance / range.size;
+  return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
+}
+
+const POOL_KEYS = ["layout", "state", "ranges"];
+const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
+
+type UnknownRecord = Readonly<Record<string, unknown>>;
+
+/** What a person, or another program, has written: each refusal names the key and the value. */
+export function poolFrom(name: string, value: unknown): ClusterPool {
+  if (!/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(name)) {
+    throw invalid("name", `${JSON.stringify(name)} is no name of a pool: small letters, digits, dots and hyphens`);
+  }
+  const record = recordOf(value, "", POOL_KEYS);
+  const layout = oneOf(record, "layout", ["flat", "routed"]),
+    state = oneOf(record, "state", ["open", "closed"], "open");
+  const ranges = list(record["ranges"] ?? [], "ranges", (each, at) => rangeFrom(each, at, layout));
+  if (ranges.length === 0) throw missing("ranges");
+  const lengths = new Set(ranges.map(({ first }) => first.length));
+  if (ranges.length > 2 || lengths.size < ranges.length) throw invalid("ranges", "one for each family at most");
+  const pool: ClusterPool = { name, layout, isOpen: state === "open", ranges };
+  if (countBlocks(pool) === 0) throw invalid("ranges", "they are smaller than one block");
+  return pool;
+}
+
+function rangeFrom(value: unknown, at: string, layout: ClusterPool["layout"]): PoolRange {
+  const record = recordOf(value, at, RANGE_KEYS),
+    cidr = text(record, at, "cidr"),
+    subnet = cidr === undefined ? undefined : parsePrefix(cidr);
+  if (subnet === undefined) {
+    throw cidr === undefined ? missing(`${at}.cidr`) : refused(at, "cidr", cidr, "is no subnet");
+  }
+  if (hasHostBits(subnet)) throw refused(at, "cidr", cidr!, "has bits set behind its prefix");
+  const addressAt = (key: string) => addressIn(record, at, key, subnet);
+  const gateway = addressAt("gateway"), from = addressAt("from"), to = addressAt("to");
+  const excluded = list(record["exclude"] ?? [], `${at}.exclude`, (each, where) => excludedFrom(each, where));
+  const size = sizeFrom(record, at, { layout, subnet });
+  if (layout === "routed") {
+    for (const key of ["gateway", "from", "to"]) {
+      if (record[key] !== undefined) {
+        throw invalid(`${at}.${key}`, "each block of a routed pool is a subnet of its own");
+      }
+    }
+    return { subnet, first: subnet.bytes, last: lastOf(subnet), size, excluded };
+  }
+  const hosts = hostsOf(subnet), first = from ?? hosts.first, last = to ?? hosts.last;
+  if (toBigInt(first) > toBigInt(last)) {
+    throw invalid(`${at}.to`, `${formatAddress(last)} is before ${formatAddress(first)}`);
+  }
+  return { subnet, gateway, first, last, size, excluded };
+}
+
+/** Without the addresses of the subnet itself, and of all its hosts. */
+function hostsOf(subnet: Prefix): { first: Uint8Array; last: Uint8Array } {
+  const length = subnet.bytes.length, last = lastOf(subnet), bits = length * 8 - subnet.bits;
+  if (bits < 2) return { first: subnet.bytes, last };
+  const isV4 = length === 4;
+  return {
+    first: fromBigInt(toBigInt(subnet.bytes) + 1n, length),
+    last: isV4 ? fromBigInt(toBigInt(last) - 1n, length) : last,
+  };
+}
+
+function sizeFrom(record: UnknownRecord, at: string, { layout, subnet }: { layout: string; subnet: Prefix }): bigint {
+  const key = layout === "flat" ? "blockSize" : "blockLength",
+    other = layout === "flat" ? "blockLength" : "blockSize";
+  const number = record[key], most = subnet.bytes.length * 8;
+  if (record[other] !== undefined) throw invalid(`${at}.${other}`, `a ${layout} pool has ${key}`);
+  if (number === undefined) throw missing(`${at}.${key}`);
+  const isWhole = typeof number === "number" && Number.isInteger(number);
+  if (layout === "flat") {
+    if (!isWhole || number < 1 || number > 65536) throw refused(at, key, number, "is no count from 1 to 65536");
+    return BigInt(number);
+  }
+  if (!isWhole || number <= subnet.bits || number > most) {
+    throw refused(at, key, number, `is no length of a prefix from ${subnet.bits + 1} to ${most}`);
+  }
+  return 1n << BigInt(most - number);
+}
+
+function addressIn(record: UnknownRecord, at: string, key: string, subnet: Prefix): Uint8Array | undefined {
+  const given = text(record, at, key), address = given === undefined ? undefined : parseAddress(given);
+  if (given === undefined) return undefined;
+  if (address === undefined || canonicalAddress(given) === undefined) throw refused(at, key, given, "is no address");
+  if (address.length !== subnet.bytes.length || !contains(subnet, address)) {
+    throw refused(at, key, given, `is not in ${formatPrefix(subnet)}`);
+  }
+  return address;
+}
+
+function excludedFrom(value: unknown, at: string): Prefix {
+  const address = typeof value === "string" ? parseAddress(value) : undefined;
+  const prefix = address === undefined
+    ? typeof value === "string" ? parsePrefix(value) : undefined
+    : { bytes: address, bits: address.length * 8 };
+  if (prefix === undefined) throw invalid(at, `${shown(value)} is neither an address nor a subnet`);
+  return prefix;
+}
+
+function text(record: UnknownRecord, at: string, key: string): string | undefined {
+  const found = record[key];
+  if (found === undefined || typeof found === "string") return found;
+  throw refused(at, key, found, "is no text");
+}
+
+function oneOf<Word extends string>(record: UnknownRecord, key: string, words: readonly Word[], usual?: Word): Word {
+  const found = record[key] ?? usual;
+  if (found === undefined) throw missing(key);
+  if (words.includes(found as Word)) return found as Word;
+  throw invalid(key, `${shown(found)} is none of ${words.join(", ")}`);
+}
+
+/** A misspelt key would be an address given twice. */
+function recordOf(value: unknown, at: string, known: readonly string[]): UnknownRecord {
+  if (!isObject(value)) throw invalid(at === "" ? "pool" : at, `${shown(value)} is no object`);
+  const other = Object.keys(value).find((key) => !known.includes(key));
+  if (other !== undefined) throw invalid(at === "" ? other : `${at}.${other}`, "is not known");
+  return value;
+}
+
+function refused(at: string, key: string, value: unknown, why: string): Error {
+  return invalid(`${at}.${key}`, `${shown(value)} ${why}`);
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
