@@ -173,7 +173,7 @@ function* putBack(node: ClusterNode, { key, claim, state }: Grant, pool: PoolOfB
   const index = Number(key.slice(key.lastIndexOf(".") + 1));
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
     const found = yield* readStored<BlockRecord>(key);
-    if (found?.value.owner?.claim === claim) {
+    if (found?.value.owner?.claim === claim && isOwnedBy(found.value, owner.node, owner.generation)) {
       return yield* node.keepGrant({ key, claim, state, version: found.version });
     }
     if (found?.value.owner !== undefined) {
