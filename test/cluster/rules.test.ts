@@ -26,10 +26,12 @@ interface Given {
   /** Instead of the store's own answers to puts, one after the other. */
   puts?: PutOutcome<ClusterRecord>[];
   isGoing?: boolean;
+  /** How long each answer of the store takes. */
+  slowness?: number;
 }
 
 /** A store that answers at once, with a clock that a test moves. */
-function open({ records = {}, kept, notes, used = [], puts = [], isGoing = false }: Given) {
+function open({ records = {}, kept, notes, used = [], puts = [], isGoing = false, slowness = 0 }: Given) {
   const stored = new Map<string, Stored<ClusterRecord>>();
   let version = 1, time = 0;
   const set = (key: string, value: ClusterRecord) => {
@@ -40,6 +42,7 @@ function open({ records = {}, kept, notes, used = [], puts = [], isGoing = false
   for (const [key, value] of Object.entries(records)) set(key, value);
   const node = new ClusterNode(SELF, { notice: 2, ripening: 10 }, { ...KEPT, ...kept }, { ...JOINED, ...notes });
   const answer = (effect: ClusterEffect): unknown => {
+    if (effect.does === "read" || effect.does === "put") time += slowness;
     switch (effect.does) {
       case "read":
         return stored.get(effect.key);
@@ -198,6 +201,26 @@ describe("ripening", () => {
   });
 });
 
+test("whoever reads for too long has seen too old things to ripen by", () => {
+  const world = joined({ records: { [KEY]: block({ owner: own }) }, kept: { grants: [GRANT] }, slowness: 1 });
+  world.pass(10);
+  expect(world.run(ripenBlock(world.node, GRANT))).toBe(false);
+});
+
+test("a claim whose answer took long waits as after a connection", () => {
+  const world = joined({ slowness: 3 }), before = world.node.quietSince!;
+  world.run(claimBlock(world.node, POOL, () => "new"));
+  expect(world.node.quietSince).toBeGreaterThan(before);
+});
+
+test("whoever cannot confirm who it is begins its wait anew", () => {
+  const puts: PutOutcome<ClusterRecord>[] = [], { node, run } = joined({ puts });
+  node.held = { ...node.held, generation: 4 };
+  puts.push(...Array.from({ length: 99 }, () => "lost" as const));
+  expect(() => run(node.join())).toThrow("cannot be written");
+  expect(node.quietSince).toBeUndefined();
+});
+
 describe("claiming", () => {
   test("what was never used comes first, and another one's is left alone", () => {
     const { node, run, valueOf } = joined({ records: { [KEY]: block({ lastNode: "n2" }) } });
@@ -262,6 +285,17 @@ describe("releasing", () => {
 
   test("what has not ripened in this boot is not given away: the disk may be a copy", () => {
     const { node, run, valueOf } = joined({ ...served, notes: { ripe: [] } });
+    expect([run(releaseBlock(node, GRANT)), valueOf(KEY)]).toMatchObject([false, { owner: own }]);
+  });
+
+  test("who is somebody else by now releases nothing", () => {
+    const { node, run, valueOf } = joined(served);
+    run(
+      (function* () {
+        const was = (yield { does: "read", key: RECORD }) as Stored<NodeRecord>;
+        yield { does: "put", key: RECORD, was, value: { ...MINE, boot: "bx" } };
+      })(),
+    );
     expect([run(releaseBlock(node, GRANT)), valueOf(KEY)]).toMatchObject([false, { owner: own }]);
   });
 
