@@ -30,12 +30,13 @@ export const MOST_FOUND = 1024;
 export function lookUp(set: RuleSet, key: KnownBytes): Found | undefined {
   const index = indexOf(set), { others, intervals } = index, text = textOf(key), before = index.answers.get(text);
   if (before !== undefined) return before;
-  if (index.left <= 0) return undefined;
+  const { left } = index;
+  if (left <= 0) return undefined;
   const found = intervals ? inIntervals(set, index, key) : amongKeys(set, index, key);
   const answer = !found.mayMiss || others.length === 0
     ? found
     : { elements: [...found.elements, ...others], mayMiss: false };
-  index.answers.set(text, answer);
+  if (left - index.left > WORTH_KEEPING) index.answers.set(text, answer);
   return answer;
 }
 
@@ -47,13 +48,14 @@ interface Index {
   others: SetElement[];
   /** Marks are where intervals begin and end. */
   intervals: boolean;
+  /** For keys that took long. */
   answers: Map<string, Found>;
   /** How many elements may still be looked at. */
   left: number;
 }
 
 const indexes = new WeakMap<RuleSet, Index>();
-const MOST_SEEN = 1_000_000, MOST_OFTEN = 8;
+const MOST_SEEN = 1_000_000, MOST_OFTEN = 8, WORTH_KEEPING = 16;
 
 function indexOf(set: RuleSet): Index {
   return indexes.getOrInsertComputed(set, ({ elements, isInterval, parts }) => {
