@@ -23,6 +23,8 @@ export interface NetnsFacts {
   netnsId(netnsFd: number): number | undefined;
   addresses(): readonly LinkAddress[];
   route(question: RouteQuestion): RouteAnswer;
+  /** The address with which the kernel sends by the link, when a program has chosen none. */
+  sourceFor(destination: Uint8Array, link: Pick<Link, "index">): Uint8Array | undefined;
   /** Whether routing rules beside the kernel's own take other tables for some packets. */
   routingRules(family: 4 | 6): RulesOfOthers | undefined;
   /** How many neighbours the namespace has. */

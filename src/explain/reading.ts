@@ -10,7 +10,7 @@ import { netnsIdIn } from "../ffi/netlink/route/netns-id.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
 import { rulesOfOthers } from "../ffi/netlink/route/rule.ts";
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
-import { askRoute, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
+import { askRoute, askSource, type RouteQuestion } from "../ffi/netlink/route/route-question.ts";
 import {
   NETLINK_NETFILTER,
   NETLINK_ROUTE,
@@ -55,6 +55,13 @@ export class Reading implements NetnsFacts {
     const ends = [destination, source].map((each) => each && formatAddress(each));
     const key = ["route", ...ends, inputLink, mark, protocol, sourcePort, destinationPort].join(" ");
     return this.once(key, () => askRoute(this.routing, question));
+  }
+
+  sourceFor(destination: Uint8Array, { index }: Pick<Link, "index">) {
+    return this.once(
+      `source ${index} ${formatAddress(destination)}`,
+      () => askSource(this.routing, destination, index),
+    );
   }
 
   routingRules(family: 4 | 6) {

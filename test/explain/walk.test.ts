@@ -55,6 +55,7 @@ function hostWith(facts: Partial<NetnsFacts> = {}): NetnsFacts {
     route: ({ destination }) => routes(destination),
     routingRules: () => undefined,
     netnsId: () => undefined,
+    sourceFor: () => undefined,
     neighbours: () => 0,
     neighbour: () => undefined,
     portBehind: () => undefined,

@@ -17,7 +17,7 @@ import type { Code } from "../codes.ts";
 import { globalAddresses, type NetnsFacts } from "../facts.ts";
 import { optionBehind } from "../intended.ts";
 import { remediesFor } from "../remedy.ts";
-import { endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
+import { destinationOf, endsOf, knownOr, type Move, noted, portIn, stopped, type Traveller } from "./traveller.ts";
 
 export interface HookPassage extends Passage {
   input?: Link;
@@ -46,7 +46,7 @@ export function throughHook(
     return stopped(traveller, { code: "rules-unread", what, text }, "unknown");
   }
   const { packet: own, budget } = traveller, isFrame = passage.isBridge || passage.device !== undefined;
-  const addressOf: PacketFacts["addressOf"] = (link) => ownAddress(traveller, link);
+  const addressOf: PacketFacts["addressOf"] = (link) => ownAddress(traveller, link, passage.hook);
   const packet = { ...own, ...isFrame && UNTRACKED, addressOf, input: passage.input, output: passage.output };
   const traversal = traverse(rules, packet, { ...passage, budget }), { endings, doubts } = traversal;
   const passing = distinctWays(endings.filter(({ fate }) => fate === "passes"));
@@ -86,11 +86,14 @@ function lostTrack(traveller: Traveller, what: string, { by }: WayOut): Move[] {
 }
 
 /** What a masquerade or a redirection takes. */
-function ownAddress({ netns, nextHop, packet: { family } }: Traveller, link: PacketLink | undefined) {
+function ownAddress(traveller: Traveller, link: PacketLink | undefined, hook: Passage["hook"]) {
+  const { netns, nextHop, packet: { family } } = traveller;
   if (link === "any") return undefined;
-  return link === undefined
-    ? parseAddress(family === 4 ? "127.0.0.1" : "::1")
-    : addressOn(netns, link, nextHop, family);
+  if (link === undefined) return parseAddress(family === 4 ? "127.0.0.1" : "::1");
+  // A redirection takes the first address; for IPv6, a masquerade takes what the kernel itself would send with.
+  if (hook === "prerouting") return addressOn(netns, link, undefined, family);
+  const chosen = family === 6 ? netns.sourceFor(destinationOf(traveller), link) : undefined;
+  return chosen ?? addressOn(netns, link, nextHop, family);
 }
 
 /** As the kernel chooses: the address in the next hop's subnet, or the first one. */

@@ -53,6 +53,7 @@ function withSource(traveller: Traveller, { link, nextHop }: NextWay, route: Ker
   if (knownOr(source, undefined) !== undefined) return traveller;
   const own = isForItself(route)
     ? destinationOf(traveller)
-    : route.preferredSource ?? addressOn(traveller.netns, link, nextHop, packet.family);
+    : route.preferredSource ?? traveller.netns.sourceFor(destinationOf(traveller), link) ??
+      addressOn(traveller.netns, link, nextHop, packet.family);
   return own === undefined ? traveller : { ...traveller, packet: withEnd(packet, "source", known(own), sourcePort) };
 }

@@ -24,32 +24,56 @@ const questionAttrs = attrTable("RTA", {
   destination: binary(rtnetlink.RTA_DST),
   source: binary(rtnetlink.RTA_SRC),
   inputLink: u32(rtnetlink.RTA_IIF),
+  outputLink: u32(rtnetlink.RTA_OIF),
   mark: u32(rtnetlink.RTA_MARK),
   protocol: u8(rtnetlink.RTA_IP_PROTO),
   sourcePort: u16be(rtnetlink.RTA_SPORT),
   destinationPort: u16be(rtnetlink.RTA_DPORT),
 });
 
+/** The address with which the kernel sends by the link, when a program has chosen none; undefined where it would not send. */
+export function askSource(
+  socket: NetlinkSocket,
+  destination: Uint8Array,
+  outputLink: number,
+): Uint8Array | undefined {
+  let source: Uint8Array | undefined;
+  try {
+    request(socket, { destination, outputLink }, 0, (payload) => source = readRoute(payload).preferredSource);
+  } catch (error) {
+    if (!isNetlinkError(error)) throw error;
+  }
+  return source;
+}
+
 /** The route itself, with all of its next hops. */
 export function askRoute(socket: NetlinkSocket, question: RouteQuestion): RouteAnswer {
-  const { destination, source } = question;
   let route: KernelRoute | undefined;
   try {
-    socket.request({
-      what: `RTM_GETROUTE ${formatAddress(destination)}`,
-      type: rtnetlink.RTM_GETROUTE,
-      table: questionAttrs,
-      fixedBytes: ROUTE_HEADER_BYTES,
-      body: (writer) => {
-        const bits = destination.length * 8;
-        writer.u8(familyOf(destination)).u8(bits).u8(source === undefined ? 0 : bits).u8(0).u32(0);
-        writer.u32(rtnetlink.RTM_F_FIB_MATCH);
-        questionAttrs.encode(writer, { ...question, mark: question.mark || undefined });
-      },
-    }, ({ payload }) => void (route = readRoute(payload)));
+    request(socket, question, rtnetlink.RTM_F_FIB_MATCH, (payload) => route = readRoute(payload));
   } catch (error) {
     if (isNetlinkError(error)) return { errno: error.errno };
     throw error;
   }
   return route!;
+}
+
+function request(
+  socket: NetlinkSocket,
+  question: RouteQuestion & { outputLink?: number },
+  flags: number,
+  take: (payload: Uint8Array) => void,
+): void {
+  const { destination, source } = question;
+  socket.request({
+    what: `RTM_GETROUTE ${formatAddress(destination)}`,
+    type: rtnetlink.RTM_GETROUTE,
+    table: questionAttrs,
+    fixedBytes: ROUTE_HEADER_BYTES,
+    body: (writer) => {
+      const bits = destination.length * 8;
+      writer.u8(familyOf(destination)).u8(bits).u8(source === undefined ? 0 : bits).u8(0).u32(0).u32(flags);
+      questionAttrs.encode(writer, { ...question, mark: question.mark || undefined });
+    },
+  }, ({ payload }) => take(payload));
 }
