@@ -97,7 +97,7 @@ test("root of a container has more elements than are read, and another set besid
     await town.machine.sh("ip netns exec web nft delete table ip own");
     return answers.map(({ verdict, cause }) => `${verdict} ${cause?.code}`);
   };
-  expect(await rules(200_000)).toEqual(["leaves undefined", "stops output-drop"]);
+  expect(await rules(190_000)).toEqual(["leaves undefined", "stops output-drop"]);
   expect(await rules(300_000)).toEqual(["unknown undecided", "stops output-drop"]);
 });
 

@@ -140,7 +140,7 @@ function expressionsOf({ expressions }: ReturnType<typeof ruleAttrs.decode>): Fo
  * What of sets is read of a namespace: root of a container makes as many elements as it likes. An element counts as so many
  * bytes at least.
  */
-const MOST_BYTES = 10_000_000, LEAST_BYTES = 40;
+const MOST_BYTES = 8_000_000, LEAST_BYTES = 40;
 
 class TooLarge extends Error {}
 
