@@ -1,0 +1,65 @@
+/** The addresses that ADD may give out of a pool's blocks: without what belongs to the subnet, the gateway, or is excluded. */
+import { formatAddress, formatPrefix, fromBigInt, lastOf, type Prefix, toBigInt } from "../net/address.ts";
+import { type ClusterPool, type Piece, piecesOf } from "./pool.ts";
+
+/** As host-local's configuration has it. */
+export interface ServedRange {
+  subnet: string;
+  rangeStart: string;
+  rangeEnd: string;
+  gateway?: string;
+}
+
+/** One list for each family, in which the ranges of all blocks are in order. */
+export function servedRanges(pool: ClusterPool, blocks: readonly number[]): ServedRange[][] {
+  return pool.ranges.map((range, at) =>
+    blocks.toSorted((one, other) => one - other).flatMap((index) => {
+      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayIn(pool, piece);
+      const kept = [
+        ...range.excluded,
+        ...(gateway === undefined ? [] : [alone(gateway)]),
+        ...ofTheSubnet(piece.subnet),
+      ];
+      return spansWithout(piece, kept).map(([first, last]): ServedRange => ({
+        subnet: formatPrefix(piece.subnet),
+        rangeStart: formatAddress(first),
+        rangeEnd: formatAddress(last),
+        ...gateway !== undefined && { gateway: formatAddress(gateway) },
+      }));
+    })
+  );
+}
+
+/** In a routed pool the node itself has the block's first address. */
+function gatewayIn({ layout }: ClusterPool, { first, subnet }: Piece): Uint8Array | undefined {
+  const bits = first.length * 8;
+  if (layout === "flat" || bits - subnet.bits < 2) return undefined;
+  return fromBigInt(toBigInt(first) + 1n, first.length);
+}
+
+function alone(address: Uint8Array): Prefix {
+  return { bytes: address, bits: address.length * 8 };
+}
+
+/** Its own address, and for IPv4 that of all hosts. */
+function ofTheSubnet(subnet: Prefix): Prefix[] {
+  if (subnet.bytes.length * 8 - subnet.bits < 2) return [];
+  const own = alone(subnet.bytes);
+  return subnet.bytes.length === 4 ? [own, alone(lastOf(subnet))] : [own];
+}
+
+type Span = readonly [first: Uint8Array, last: Uint8Array];
+
+function spansWithout({ first, last }: Piece, kept: readonly Prefix[]): Span[] {
+  const length = first.length, end = toBigInt(last), spans: Span[] = [];
+  const holes = kept.filter(({ bytes }) => bytes.length === length)
+    .map((prefix) => [toBigInt(prefix.bytes), toBigInt(lastOf(prefix))] as const)
+    .sort(([one], [other]) => one < other ? -1 : 1);
+  let at = toBigInt(first);
+  for (const [from, to] of [...holes, [end + 1n, end + 1n] as const]) {
+    const before = from - 1n < end ? from - 1n : end;
+    if (at <= before) spans.push([fromBigInt(at, length), fromBigInt(before, length)]);
+    if (to >= at) at = to + 1n;
+  }
+  return spans;
+}

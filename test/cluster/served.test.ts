@@ -1,0 +1,42 @@
+/** Which addresses of a pool's blocks are given out. */
+import { expect, test } from "bun:test";
+import { poolFrom } from "../../src/cluster/pool.ts";
+import { servedRanges } from "../../src/cluster/served.ts";
+
+const spans = (layout: string, range: object, ...blocks: number[]) =>
+  servedRanges(poolFrom("p", { layout, ranges: [range] }), blocks)[0]!
+    .map(({ rangeStart, rangeEnd, subnet, gateway }) => `${rangeStart}-${rangeEnd} ${subnet} ${gateway}`);
+
+test("of a flat pool: without the gateway, and what is excluded, each block in its place", () => {
+  const range = { cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16, exclude: ["10.1.0.20/30", "10.1.0.30"] };
+  expect(spans("flat", range, 1, 0)).toEqual([
+    "10.1.0.2-10.1.0.16 10.1.0.0/24 10.1.0.1",
+    "10.1.0.17-10.1.0.19 10.1.0.0/24 10.1.0.1",
+    "10.1.0.24-10.1.0.29 10.1.0.0/24 10.1.0.1",
+    "10.1.0.31-10.1.0.32 10.1.0.0/24 10.1.0.1",
+  ]);
+});
+
+test("of a routed pool: the block is a subnet, whose first address the node has", () => {
+  expect(spans("routed", { cidr: "10.64.0.0/16", blockLength: 26 }, 2)).toEqual([
+    "10.64.0.130-10.64.0.190 10.64.0.128/26 10.64.0.129",
+  ]);
+  expect(spans("routed", { cidr: "fd64::/48", blockLength: 64 }, 1)).toEqual([
+    "fd64:0:0:1::2-fd64::1:ffff:ffff:ffff:ffff fd64:0:0:1::/64 fd64:0:0:1::1",
+  ]);
+  expect(spans("routed", { cidr: "10.64.0.0/24", blockLength: 32 }, 7)).toEqual([
+    "10.64.0.7-10.64.0.7 10.64.0.7/32 undefined",
+  ]);
+});
+
+test.each<[string, string[], string[]]>([
+  ["all", ["10.1.0.0/28"], []],
+  ["the beginning", ["10.1.0.0/30"], ["10.1.0.4-10.1.0.8"]],
+  ["the end, and more", ["10.1.0.8/29"], ["10.1.0.1-10.1.0.7"]],
+  ["what holds one another", ["10.1.0.2/31", "10.1.0.3", "10.1.0.2"], ["10.1.0.1-10.1.0.1", "10.1.0.4-10.1.0.8"]],
+  ["the other family", ["fd00::/8"], ["10.1.0.1-10.1.0.8"]],
+])("excluded: %s", (_, exclude, left) => {
+  expect(spans("flat", { cidr: "10.1.0.0/24", blockSize: 8, exclude }, 0).map((text) => text.split(" ")[0]!)).toEqual(
+    left,
+  );
+});
