@@ -88,11 +88,11 @@ function add(at: Attachment<NetavarkConf>): Result {
   const mac = conf.network_options.static_mac ?? at.choose(randomMac, () => "");
   const packetsPass = [carrier({ ifName: hostVeth.name }), announcement({ ifName, mac })];
   const ports = portsBy(at, specifications);
-  const reachesItself = ports.length > 0 && at.choose(hasFilteredBridges, () => false);
+  const needsHairpin = ports.length > 0 && at.choose(hasFilteredBridges, () => false);
   const pair = { hostName: hostVeth.name, hostMac: hostVeth.mac, containerName: ifName, containerMac: mac };
   at.applyAll([
     veth({ ...pair, mtu, bridge: name }),
-    bridgePort({ ifName: hostVeth.name, hairpin: reachesItself, isolated: false, vlans: vlansOf(options.vlan) }),
+    bridgePort({ ifName: hostVeth.name, hairpin: needsHairpin, isolated: false, vlans: vlansOf(options.vlan) }),
     hostEndUp({ ifName: hostVeth.name }),
   ]);
   const lease = ipam?.add(), { metric = DEFAULT_METRIC, noDefaultRoute } = options;
