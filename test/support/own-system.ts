@@ -13,10 +13,10 @@ call() {
     /run/cni/bridge </run/conf
 }
 call_once() { call DEL x; }
-# While one executes itself it has no name for a moment.
+# While one executes itself it has no name for a moment, and what it starts has its name until that executes.
 residents() {
-  for each in 1 2 3; do
-    count=$(pgrep -fc '^patchbay serve --by-call' || true); [ "$count" = 0 ] || break; sleep 0.05
+  for each in 1 2 3 4 5; do
+    count=$(pgrep -fc '^patchbay serve --by-call' || true); [ "$count" != 1 ] || break; sleep 0.05
   done
   echo $count
 }
