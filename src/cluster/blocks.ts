@@ -130,7 +130,8 @@ export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
 export function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
   const wasMine = yield* node.confirm();
   if (!wasMine) node.quietSince = yield* now();
-  if (!node.isSound) return;
+  // A contested one, too, says what the store has lost: its containers run.
+  if (node.standing === "refused") return;
   const { node: name } = node.self;
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
   const used = yield* usedBlocks(),

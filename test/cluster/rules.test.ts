@@ -347,6 +347,17 @@ describe("verifying", () => {
     expect([[...node.conflicts], valueOf(KEY)]).toMatchObject([[[KEY, "n2"]], { owner: { node: "n2" } }]);
   });
 
+  test("a contested node, too, says what the store has lost", () => {
+    const { node, valueOf } = verified({
+      records: { [RECORD]: { ...MINE, boot: "bx" } },
+      kept: { grants: [GRANT] },
+      used: [KEY],
+    });
+    expect([node.standing, valueOf(KEY), valueOf(ALARM_KEY)]).toMatchObject(["contested", { owner: own }, {
+      by: "n1",
+    }]);
+  });
+
   test("a store that is at an earlier change than was seen has lost something", () => {
     expect(verified({ kept: { seen: 99 } }).valueOf(ALARM_KEY)).toMatchObject({ saw: expect.stringContaining("99") });
   });
