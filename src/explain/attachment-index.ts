@@ -2,6 +2,16 @@
 import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type PortOfHost, publishedPorts } from "./published-ports.ts";
 
+/** Without the lengths of their prefixes. */
+export function plainAddresses(attachment: KnownAttachment): string[] {
+  return gistOf(attachment).addresses.map((address) => address.split("/")[0]!);
+}
+
+/** The host's links that were made for it. */
+export function linksOnHost({ ledgers }: KnownAttachment): string[] {
+  return ledgers.flatMap(({ adds }) => adds.flatMap(({ answer }) => answer?.links ?? []));
+}
+
 export interface Publisher extends PortOfHost {
   attachment: KnownAttachment;
 }
@@ -15,9 +25,7 @@ export class AttachmentIndex {
 
   /** Who was given which address, without the length of its prefix. */
   get holders(): ReadonlyMap<string, KnownAttachment[]> {
-    return this.byAddress ??= this.grouped((each) =>
-      new Set(gistOf(each).addresses.map((address) => address.split("/")[0]!))
-    );
+    return this.byAddress ??= this.grouped((each) => new Set(plainAddresses(each)));
   }
 
   publishersOf(port: number, protocol: string): readonly Publisher[] {
@@ -29,9 +37,7 @@ export class AttachmentIndex {
   }
 
   madeLink(name: string): KnownAttachment | undefined {
-    this.byLink ??= this.grouped(({ ledgers }) =>
-      ledgers.flatMap(({ adds }) => adds.flatMap(({ answer }) => answer?.links ?? []))
-    );
+    this.byLink ??= this.grouped(linksOnHost);
     return this.byLink.get(name)?.[0];
   }
 

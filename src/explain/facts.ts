@@ -25,7 +25,7 @@ export interface NetnsFacts {
   route(question: RouteQuestion): RouteAnswer;
   /** The address with which the kernel sends by the link, when a program has chosen none. */
   sourceFor(destination: Uint8Array, link: Pick<Link, "index">): Uint8Array | undefined;
-  /** Whether routing rules beside the kernel's own take other tables for some packets. */
+  /** What routing rules beside the kernel's own ask of packets; undefined where there are none. */
   routingRules(family: 4 | 6): RulesOfOthers | undefined;
   /** How many neighbours the namespace has. */
   neighbours(family: 4 | 6): number;

@@ -1,13 +1,13 @@
 /** This host's namespaces: its own, and those of attachments, which are opened when a packet comes to them. */
 import { closedBridge, givenRoutes, madeKinds } from "../engine/operator/given-to-container.ts";
-import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
+import type { KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { type OpenHost, openHost } from "../engine/open-host.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import { closeFile } from "../ffi/files.ts";
 import type { Link } from "../ffi/netlink/route/link.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
 import { formatAddress, isSameBytes, parsePrefix } from "../net/address.ts";
-import { AttachmentIndex } from "./attachment-index.ts";
+import { AttachmentIndex, linksOnHost, plainAddresses } from "./attachment-index.ts";
 import { type GivenByNetwork, linkAt, type LinkIn, type NetnsFacts, type World } from "./facts.ts";
 import type { PortOfHost } from "./published-ports.ts";
 import { Reading } from "./reading.ts";
@@ -108,12 +108,12 @@ export class HostWorld implements World {
 }
 
 function asAttached(attachment: KnownAttachment): GivenByNetwork {
-  const { network, ifName, ledgers } = attachment;
+  const { network, ifName } = attachment;
   return {
     network,
     ifName,
-    hostLinks: ledgers.flatMap(({ adds }) => adds.flatMap(({ answer }) => answer?.links ?? [])),
-    addresses: gistOf(attachment).addresses.map((address) => address.split("/")[0]!),
+    hostLinks: linksOnHost(attachment),
+    addresses: plainAddresses(attachment),
     kinds: madeKinds(attachment),
     routes: givenRoutes(attachment)?.flatMap((dst) => parsePrefix(dst) ?? []),
     closed: closedBridge(attachment),

@@ -6,6 +6,7 @@ import { listAddresses } from "../ffi/netlink/route/address.ts";
 import { listPortVlans } from "../ffi/netlink/route/bridge.ts";
 import { type Link, listLinks } from "../ffi/netlink/route/link.ts";
 import { listFilters, listQdiscs } from "../ffi/netlink/tc/queueing.ts";
+import { TC_H_FOR_EGRESS, TC_H_FOR_INGRESS } from "../ffi/netlink/uapi/traffic-control.ts";
 import { netnsIdIn } from "../ffi/netlink/route/netns-id.ts";
 import { countNeighbours, findNeighbour, portBehind } from "../ffi/netlink/route/neighbour.ts";
 import { rulesOfOthers } from "../ffi/netlink/route/rule.ts";
@@ -22,8 +23,8 @@ import { readSysctl } from "../ffi/sysctl.ts";
 import { formatAddress } from "../net/address.ts";
 import type { ContainerName, NetnsFacts } from "./facts.ts";
 
-/** Where filters see what comes in, and what leaves (TC_H_INGRESS, TC_H_MIN_INGRESS, TC_H_MIN_EGRESS). */
-const FILTER_PARENTS = [0xffff0000, 0xfffffff2, 0xfffffff3];
+/** Where filters see what comes in, and what leaves. */
+const FILTER_PARENTS = [0xffff0000, TC_H_FOR_INGRESS, TC_H_FOR_EGRESS];
 
 /** Runs work with the thread in the namespace. */
 export type Inside = <T>(work: () => T) => T;

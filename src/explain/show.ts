@@ -28,9 +28,9 @@ export function explanationsText(answers: readonly Answered[], isVerbose: boolea
   if (answers.length === 1) return inFull(answers[0]!, isVerbose);
   const differ = answers.filter((each) => !isWell(each)), well = answers.filter(isWell);
   if (isVerbose) return answers.map((each) => inFull(each, isVerbose)).join("\n");
-  const brief = well.flatMap((
-    each,
-  ) => [folded(headline(each), "  "), ...mtuNotes(each).map((text) => folded(`  note  ${text}`, "        "))]);
+  const brief = well.flatMap((each) => {
+    return [folded(headline(each), "  "), ...mtuNotes(each).map((text) => folded(`  note  ${text}`, "        "))];
+  });
   return [...differ.map((each) => inFull(each, isVerbose)), ...brief.length === 0 ? [] : [`${brief.join("\n")}\n`]]
     .join("\n");
 }

@@ -9,6 +9,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 let machine: Machine;
 const directory = mkdtempSync(`${tmpdir()}/leases-`);
 const { patchbay, must } = commandsOn(() => machine, () => directory);
+const FARM = "farm";
 const LEASES = "/var/lib/cni/networks", ELSEWHERE = "/run/leases";
 
 beforeAll(async () => {
@@ -42,13 +43,13 @@ test("directories that are no networks', and links, are passed over", async () =
 
 test("a network's own directory is the one that counts", async () => {
   // Another program's leases of a network of that name.
-  await machine.sh(`mkdir ${LEASES}/farm; printf 'other\\r\\neth0' >${ELSEWHERE}/farm/10.41.0.77`);
+  await machine.sh(`mkdir ${LEASES}/${FARM}; printf 'other\\r\\neth0' >${ELSEWHERE}/${FARM}/10.41.0.77`);
   expect(await findings()).toEqual([{
     code: "lease-unheld",
     text: "1 lease of farm without an attachment on record, such as 10.41.0.77 of other: " +
       `'patchbay ipam list farm --data-dir ${ELSEWHERE}'`,
   }]);
-  await machine.sh(`rmdir ${LEASES}/farm; rm ${ELSEWHERE}/farm/10.41.0.*`);
+  await machine.sh(`rmdir ${LEASES}/${FARM}; rm ${ELSEWHERE}/${FARM}/10.41.0.*`);
   expect(await findings()).toMatchObject([{ code: "lease-missing", text: expect.stringContaining(" of far (") }]);
 });
 

@@ -4,6 +4,7 @@ import type { Link } from "../../ffi/netlink/route/link.ts";
 import { formatAddress, isSameBytes } from "../../net/address.ts";
 import { textOf } from "../../net/netfilter/known-bytes.ts";
 import {
+  isAcross,
   isAddressOf,
   linkAt,
   type LinkIn,
@@ -129,7 +130,7 @@ function hostsBehind(netns: NetnsFacts, address: Uint8Array, bridge: Link): Hold
 /** The container whose port it is, of what it sends with its own address. */
 function senderBehind(world: World, traveller: Traveller, port: Link): NetnsFacts | undefined {
   const own = world.holderOf(sourceOf(traveller));
-  return own && world.acrossFrom(own.netns, own.link)?.link.index === port.index ? own.netns : undefined;
+  return own && isAcross(world, own, port) ? own.netns : undefined;
 }
 
 /**

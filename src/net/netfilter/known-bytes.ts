@@ -47,6 +47,7 @@ export function isKnown({ mask }: KnownBytes): boolean {
 
 const texts = new WeakMap<KnownBytes, string>();
 
+/** Kept, so only of bytes that nobody writes to. */
 export function textOf(bytes: KnownBytes): string {
   let text = texts.get(bytes);
   if (text === undefined) texts.set(bytes, text = `${bytes.value.toHex()}/${bytes.mask.toHex()}`);

@@ -75,8 +75,9 @@ export const explainCommand: Command = {
     const attachments = knownAttachments(runtimeOf(given)), isAll = given.has("all");
     const world = new HostWorld(attachments, labelOf);
     try {
+      let outside: (4 | 6)[] | undefined;
       const usual = (one: KnownAttachment) => {
-        const outside = ([4, 6] as const).filter((family) => comesFromOutside(world, family));
+        outside ??= ([4, 6] as const).filter((family) => comesFromOutside(world, family));
         return usualQuestions(one, labelOf(one), outside);
       };
       const questions = isAll ? allQuestions(given, attachments, usual) : questionsOf(given, attachments, usual);
