@@ -1,5 +1,15 @@
 /** The life of this node's blocks: claimed, ripened, served, closed, released; and looked after meanwhile. */
-import { chosen, type Grant, listBlocks, now, putRecord, readStored, type Steps, usedBlocks } from "./effects.ts";
+import {
+  chosen,
+  type Grant,
+  listBlocks,
+  MOST_ATTEMPTS,
+  now,
+  putRecord,
+  readStored,
+  type Steps,
+  usedBlocks,
+} from "./effects.ts";
 import type { ClusterNode } from "./node.ts";
 import {
   ALARM_KEY,
@@ -165,8 +175,6 @@ function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: 
   yield* node.alarm(`${key} is no longer ${node.self.node}'s in the store`);
   yield* putBack(node, grant ?? { key, claim: newClaim(), state: "unknown", version: 0 }, pool);
 }
-
-const MOST_ATTEMPTS = 16;
 
 /** Who has containers there says so again at once when another was faster, until that one has it for good. */
 function* putBack(node: ClusterNode, { key, claim, state }: Grant, pool: PoolOfBlocks): Steps<void> {

@@ -59,6 +59,9 @@ export interface ListedBlocks {
   revision: number;
 }
 
+/** A put of which nobody knows the outcome is looked at again so often. */
+export const MOST_ATTEMPTS = 16;
+
 export type Steps<Result> = Generator<ClusterEffect, Result, unknown>;
 
 /** The store does not answer: what was begun ends here, and begins again with the next connection. */

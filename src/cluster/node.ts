@@ -9,6 +9,7 @@ import {
   type BootNotes,
   type Grant,
   type KeptState,
+  MOST_ATTEMPTS,
   now,
   putRecord,
   readStored,
@@ -32,17 +33,12 @@ export interface Delays {
 /** `refused`: the record is another machine's. `contested`: another machine says that it is this node. */
 export type Standing = "away" | "joined" | "draining" | "contested" | "refused";
 
-/** A put of which nobody knows the outcome is looked at again so often, and then the store counts as silent. */
-const MOST_ATTEMPTS = 16;
-
 export class ClusterNode {
   standing: Standing = "away";
   /** Since when nothing has been in doubt; undefined while something is. */
   quietSince?: number;
   /** Blocks that are another node's, although containers here have addresses of them: a person has to decide. */
   readonly conflicts = new Map<string, string>();
-  /** What a person has to know, the newest last. */
-  readonly remarks: string[] = [];
 
   constructor(
     readonly self: Self,
@@ -128,7 +124,6 @@ export class ClusterNode {
   /** Who sees the first sign that the store has lost something says so: nothing ripens until a person has looked. */
   *alarm(saw: string): Steps<void> {
     this.quietSince = undefined;
-    this.remarks.push(saw);
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       const found = yield* readStored<AlarmRecord>(ALARM_KEY);
       if (found !== undefined) return;
