@@ -1,6 +1,12 @@
 /** Rules for the code of src: no banned calls, no untyped loading, no `any`. */
 import type { Source } from "./sources.ts";
 
+/**
+ * The library is called by a program with an event loop of its own. Stores of a cluster are asked by HTTP, with TLS, and
+ * only by processes that serve no verb.
+ */
+const WAITING = /^src\/(frontends\/library|cluster-stores|services\/node)\//;
+
 /** Banned calls. Sources are searched without comments and types. */
 const banned: { call: RegExp; why: string; except?: RegExp }[] = [
   { call: /\bconsole\.(log|info|debug|table)\b/, why: "stdout belongs to the one result" },
@@ -10,10 +16,9 @@ const banned: { call: RegExp; why: string; except?: RegExp }[] = [
   {
     call: /\b(fetch|setTimeout|setInterval|queueMicrotask)\(/,
     why: "everything is synchronous",
-    // A program with an event loop of its own calls it.
-    except: /^src\/frontends\/library\//,
+    except: WAITING,
   },
-  { call: /\bawait[\s(]/, why: "everything is synchronous" },
+  { call: /\bawait[\s(]/, why: "everything is synchronous", except: WAITING },
   { call: /\beval\(|new Function\(/, why: "no code from text" },
   { call: /\bdlopen\(/, why: "bind through src/ffi/libc.ts", except: /^src\/ffi\/(libc|native)\.ts$/ },
 ];

@@ -2,9 +2,9 @@
  * What the protocol asks of the world: of the store, of this host's disk and clock. The protocol is generators that yield
  * these, so that the agent runs it against a real store, and the tests against a world that fails as it likes.
  */
-import type { AlarmRecord, BlockRecord, NodeRecord, Stored } from "./records.ts";
+import type { AlarmRecord, BlockRecord, NodeRecord, PoolRecord, Stored } from "./records.ts";
 
-export type ClusterRecord = NodeRecord | BlockRecord | AlarmRecord;
+export type ClusterRecord = PoolRecord | NodeRecord | BlockRecord | AlarmRecord;
 
 /** `unknown`: it may have happened. `refused`: it has not, and will not. */
 export type PutOutcome<Value> = { won: Stored<Value> } | "lost" | "unknown" | "refused";
@@ -66,6 +66,13 @@ export type Steps<Result> = Generator<ClusterEffect, Result, unknown>;
 
 /** The store does not answer: what was begun ends here, and begins again with the next connection. */
 export class StoreSilent extends Error {}
+
+/** What is at the key is no record: another program's, or a newer version's. Nothing of it counts. */
+export class ForeignRecord extends StoreSilent {
+  constructor(readonly key: string, why: string) {
+    super(`${key} is no record: ${why}`);
+  }
+}
 
 export function* readStored<Value extends ClusterRecord>(key: string): Steps<Stored<Value> | undefined> {
   return (yield { does: "read", key }) as Stored<Value> | undefined;

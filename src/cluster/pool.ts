@@ -26,6 +26,19 @@ export interface ClusterPool {
   /** Nothing more is claimed of a closed one. */
   isOpen: boolean;
   ranges: readonly PoolRange[];
+  /** What ADD answers beside addresses. */
+  routes: readonly PoolRoute[];
+  /** Only nodes that have these labels claim of it. */
+  labels: Readonly<Record<string, string>>;
+  /** So many empty blocks a node claims ahead. */
+  spare: number;
+  /** A node's. */
+  mostBlocks: number;
+}
+
+export interface PoolRoute {
+  dst: string;
+  gw?: string;
 }
 
 export interface PoolRange {
@@ -50,6 +63,8 @@ export interface Piece {
 
 /** More blocks than this nobody counts or lists. */
 const MOST_BLOCKS = 1 << 20;
+/** As many as ADD reads without being slower for it. */
+const MOST_BLOCKS_OF_NODE = 1024;
 
 export function countBlocks({ ranges }: ClusterPool): number {
   const counts = ranges.map(({ first, last, size }) => (toBigInt(last) - toBigInt(first) + 1n) / size);
@@ -74,14 +89,18 @@ export function blockWith(pool: ClusterPool, address: Uint8Array): number | unde
   return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
 }
 
-const POOL_KEYS = ["layout", "state", "ranges"];
+const POOL_KEYS = ["layout", "state", "ranges", "routes", "nodes", "spare", "mostBlocks"];
 const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
 
 type UnknownRecord = Readonly<Record<string, unknown>>;
 
+export function isPoolName(name: string): boolean {
+  return /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(name);
+}
+
 /** What a person, or another program, has written: each refusal names the key and the value. */
 export function poolFrom(name: string, value: unknown): ClusterPool {
-  if (!/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(name)) {
+  if (!isPoolName(name)) {
     throw invalid("name", `${JSON.stringify(name)} is no name of a pool: small letters, digits, dots and hyphens`);
   }
   const record = recordOf(value, "", POOL_KEYS);
@@ -91,7 +110,16 @@ export function poolFrom(name: string, value: unknown): ClusterPool {
   if (ranges.length === 0) throw missing("ranges");
   const lengths = new Set(ranges.map(({ first }) => first.length));
   if (ranges.length > 2 || lengths.size < ranges.length) throw invalid("ranges", "one for each family at most");
-  const pool: ClusterPool = { name, layout, isOpen: state === "open", ranges };
+  const pool: ClusterPool = {
+    name,
+    layout,
+    isOpen: state === "open",
+    ranges,
+    routes: list(record["routes"] ?? [], "routes", routeFrom),
+    labels: labelsFrom(record["nodes"] ?? { matchLabels: {} }),
+    spare: countFrom(record, "spare", 0, 1),
+    mostBlocks: countFrom(record, "mostBlocks", 1, MOST_BLOCKS_OF_NODE),
+  };
   if (countBlocks(pool) === 0) throw invalid("ranges", "they are smaller than one block");
   return pool;
 }
@@ -149,6 +177,32 @@ function sizeFrom(record: UnknownRecord, at: string, { layout, subnet }: { layou
     throw refused(at, key, number, `is no length of a prefix from ${subnet.bits + 1} to ${most}`);
   }
   return 1n << BigInt(most - number);
+}
+
+function routeFrom(value: unknown, at: string): PoolRoute {
+  const record = recordOf(value, at, ["dst", "gw"]), dst = text(record, at, "dst"), gw = text(record, at, "gw");
+  const prefix = dst === undefined ? undefined : parsePrefix(dst);
+  if (dst === undefined) throw missing(`${at}.dst`);
+  if (prefix === undefined || hasHostBits(prefix)) throw refused(at, "dst", dst, "is no subnet");
+  if (gw !== undefined && canonicalAddress(gw) === undefined) throw refused(at, "gw", gw, "is no address");
+  return { dst, ...gw !== undefined && { gw } };
+}
+
+function labelsFrom(value: unknown): Record<string, string> {
+  const labels = recordOf(value, "nodes", ["matchLabels"])["matchLabels"];
+  if (!isObject(labels)) throw invalid("nodes.matchLabels", `${shown(labels)} is no object`);
+  for (const [key, label] of Object.entries(labels)) {
+    if (typeof label !== "string") throw refused("nodes.matchLabels", key, label, "is no text");
+  }
+  return labels as Record<string, string>;
+}
+
+function countFrom(record: UnknownRecord, key: string, least: number, usual: number): number {
+  const found = record[key] ?? usual;
+  if (Number.isInteger(found) && (found as number) >= least && (found as number) <= MOST_BLOCKS_OF_NODE) {
+    return found as number;
+  }
+  throw invalid(key, `${shown(found)} is no count from ${least} to ${MOST_BLOCKS_OF_NODE}`);
 }
 
 function addressIn(record: UnknownRecord, at: string, key: string, subnet: Prefix): Uint8Array | undefined {

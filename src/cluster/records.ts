@@ -3,6 +3,13 @@
  * of that key alone.
  */
 
+/** As a person wrote it: `poolFrom` reads it. */
+export interface PoolRecord {
+  layout: string;
+  ranges: readonly unknown[];
+  state?: string;
+}
+
 export interface NodeRecord {
   /** 1, 2, …: a node that was removed comes back as the next one, with nothing. */
   generation: number;
@@ -48,6 +55,10 @@ export interface Stored<Value> {
 }
 
 export const ALARM_KEY = "alarm";
+
+export function poolKey(pool: string): string {
+  return `pool/${pool}`;
+}
 
 export function nodeKey(node: string): string {
   return `node/${node}`;

@@ -1,0 +1,15 @@
+/** The store that a configuration names. */
+import type { StoreConf } from "../cluster/configuration.ts";
+import type { ClusterStore } from "../cluster/store.ts";
+import { openRoster } from "./roster.ts";
+
+/** Asks nobody yet. */
+export function openStore(conf: StoreConf): ClusterStore {
+  switch (conf.kind) {
+    case "roster":
+      return openRoster(conf.directory);
+    case "etcd":
+    case "kubernetes":
+      throw new Error(`${conf.kind}: not yet`);
+  }
+}

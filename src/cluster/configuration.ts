@@ -1,0 +1,127 @@
+/** Which store a host's cluster has, and who the host is in it: /etc/patchbay/cluster.json. */
+import { invalid, list, missing } from "../cni/decode.ts";
+import { isObject } from "../cni/json.ts";
+import { isNodeName } from "./decoding.ts";
+
+export const CONFIGURATION_FILE = "/etc/patchbay/cluster.json";
+export const ROSTER_DIRECTORY = "/etc/patchbay";
+
+export interface ClusterConf {
+  /** Undefined: the host's name. */
+  node?: string;
+  labels: Readonly<Record<string, string>>;
+  store: StoreConf;
+}
+
+export type StoreConf =
+  | { kind: "roster"; directory: string }
+  | ({ kind: "etcd" } & EtcdConf)
+  | ({ kind: "kubernetes" } & KubernetesConf);
+
+export interface EtcdConf {
+  endpoints: readonly string[];
+  /** Before each key; ends with a slash. */
+  prefix: string;
+  caFile?: string;
+  certFile?: string;
+  keyFile?: string;
+  /** The name that the servers' certificates have, where that is not the endpoint's. */
+  serverName?: string;
+  user?: string;
+  passwordFile?: string;
+}
+
+export interface KubernetesConf {
+  /** Undefined: the pod's own token. */
+  kubeconfig?: string;
+  context?: string;
+}
+
+/** Without a file, a roster. */
+export const BY_HAND: ClusterConf = { labels: {}, store: { kind: "roster", directory: ROSTER_DIRECTORY } };
+
+/** Throws a CniError that names key and value. */
+export function clusterConfFrom(value: unknown): ClusterConf {
+  const record = known(value, "", ["node", "labels", "store"]);
+  const node = text(record, "", "node"), labels = record["labels"] ?? {};
+  if (node !== undefined && !isNodeName(node)) {
+    throw invalid("node", `${JSON.stringify(node)} is no node's name: small letters, digits, dots and hyphens`);
+  }
+  if (!isObject(labels) || Object.values(labels).some((label) => typeof label !== "string")) {
+    throw invalid("labels", "they are names with texts");
+  }
+  return { node, labels: labels as Record<string, string>, store: storeFrom(record["store"]) };
+}
+
+const STORES = ["roster", "etcd", "kubernetes"] as const;
+
+function storeFrom(value: unknown): StoreConf {
+  if (value === undefined) return BY_HAND.store;
+  const record = known(value, "store", STORES), kinds = Object.keys(record);
+  if (kinds.length !== 1) throw invalid("store", `it is one of ${STORES.join(", ")}`);
+  const kind = kinds[0] as typeof STORES[number];
+  return readers[kind](record[kind], `store.${kind}`);
+}
+
+const readers: Record<typeof STORES[number], (value: unknown, at: string) => StoreConf> = {
+  roster(value, at) {
+    const record = known(value, at, ["directory"]);
+    return { kind: "roster", directory: path(record, at, "directory") ?? ROSTER_DIRECTORY };
+  },
+  etcd(value, at) {
+    const files = ["caFile", "certFile", "keyFile", "passwordFile"] as const, texts = ["serverName", "user"] as const;
+    const record = known(value, at, ["endpoints", "prefix", ...files, ...texts]);
+    const endpoints = list(record["endpoints"] ?? [], `${at}.endpoints`, endpointFrom);
+    if (endpoints.length === 0) throw missing(`${at}.endpoints`);
+    const prefix = text(record, at, "prefix") ?? "/patchbay/";
+    if (!/^\/([a-z0-9.-]+\/)+$/.test(prefix)) {
+      throw invalid(`${at}.prefix`, `${JSON.stringify(prefix)} does not begin and end with a slash`);
+    }
+    const conf: { kind: "etcd" } & EtcdConf = { kind: "etcd", endpoints, prefix };
+    for (const key of files) conf[key] = path(record, at, key);
+    for (const key of texts) conf[key] = text(record, at, key);
+    requireTogether(conf, at, "certFile", "keyFile");
+    requireTogether(conf, at, "user", "passwordFile");
+    return conf;
+  },
+  kubernetes(value, at) {
+    const record = known(value, at, ["kubeconfig", "context"]);
+    return { kind: "kubernetes", kubeconfig: path(record, at, "kubeconfig"), context: text(record, at, "context") };
+  },
+};
+
+/** Without TLS only on this host: what a node writes in the clear, anybody on its way may change. */
+function endpointFrom(value: unknown, at: string): string {
+  const shown = JSON.stringify(value);
+  const [, scheme, host] = typeof value === "string"
+    ? /^(https?):\/\/(\[[^\]/]+\]|[^:/@]+)(:\d+)?$/.exec(value) ?? []
+    : [];
+  if (scheme === undefined) throw invalid(at, `${shown} is none of the form https://HOST:PORT`);
+  const isLoopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host!);
+  if (scheme === "http" && !isLoopback) throw invalid(at, `${shown} is without TLS: https, or a loopback address`);
+  return value as string;
+}
+
+function requireTogether<Key extends string>(conf: Partial<Record<Key, unknown>>, at: string, one: Key, other: Key) {
+  if (conf[one] !== undefined && conf[other] === undefined) throw missing(`${at}.${other}`);
+  if (conf[other] !== undefined && conf[one] === undefined) throw missing(`${at}.${one}`);
+}
+
+function known(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
+  if (!isObject(value)) throw invalid(at === "" ? "cluster" : at, `${JSON.stringify(value)} is no object`);
+  const other = Object.keys(value).find((key) => !keys.includes(key));
+  if (other !== undefined) throw invalid(at === "" ? other : `${at}.${other}`, "is not known");
+  return value;
+}
+
+function text(record: Record<string, unknown>, at: string, key: string): string | undefined {
+  const found = record[key];
+  if (found === undefined || (typeof found === "string" && found !== "")) return found;
+  throw invalid(at === "" ? key : `${at}.${key}`, `${JSON.stringify(found)} is no text`);
+}
+
+function path(record: Record<string, unknown>, at: string, key: string): string | undefined {
+  const found = text(record, at, key);
+  if (found !== undefined && !found.startsWith("/")) throw invalid(`${at}.${key}`, `"${found}" is no absolute path`);
+  return found;
+}
