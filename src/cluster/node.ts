@@ -140,7 +140,7 @@ export class ClusterNode {
   /** After it has looked at all of its blocks: whether the alarm may be taken away depends on everybody. */
   *report(): Steps<void> {
     const alarm = yield* readStored<AlarmRecord>(ALARM_KEY), { record } = this;
-    // Of two machines with one name, each would write over what the other says.
+    // Two machines with one name would write over what the other says.
     if (record === undefined || record.value.boot !== this.self.boot) return;
     const conflicts = [...this.conflicts.keys()].sort(), heard = alarm?.birth;
     const { heard: before, conflicts: known = [], ...value } = record.value;
