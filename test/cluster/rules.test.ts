@@ -138,6 +138,20 @@ describe("joining", () => {
     expect([node.held.grants, node.held.generation, node.notes.ripe]).toEqual([[], 4, []]);
   });
 
+  test("with a new boot the containers are gone of which nobody knew: their blocks are held", () => {
+    const unknown = { ...GRANT, state: "unknown" as const };
+    const { node, run } = open({
+      records: { [RECORD]: { ...MINE, boot: "b1" } },
+      kept: { boots: ["b1"], grants: [unknown] },
+      notes: { hasJoined: false },
+    });
+    run(node.join());
+    expect(node.held.grants).toEqual([GRANT]);
+    const same = open({ records: { [RECORD]: MINE }, kept: { grants: [unknown] } });
+    same.run(same.node.join());
+    expect(same.node.held.grants).toEqual([unknown]);
+  });
+
   test("a put that was lost, and one that nobody answered, are looked at again", () => {
     const { node, run, valueOf } = open({
       records: { [RECORD]: { ...MINE, boot: "b1" } },

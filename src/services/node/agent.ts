@@ -8,6 +8,7 @@ import { ClusterNode, type Delays, type Self } from "../../cluster/node.ts";
 import type { PoolRecord, Stored } from "../../cluster/records.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { SyscallError } from "../../ffi/errno.ts";
 import { newClaim, ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
 import { keptPools, type NodePool, poolsOfNode } from "./pools.ts";
@@ -83,10 +84,13 @@ export class Agent implements NodeAtWork {
       this.pauseS = LEAST_PAUSE_S;
       return isDone;
     } catch (error) {
-      if (!(error instanceof StoreSilent)) throw error;
-      if (this.pauseS === LEAST_PAUSE_S) this.options.say(`${this.options.store.name}: ${error.message}`);
-      this.isJoined = false;
-      this.node.quietSince = undefined;
+      if (!(error instanceof StoreSilent || error instanceof SyscallError)) throw error;
+      if (this.pauseS === LEAST_PAUSE_S) this.options.say(error.message);
+      // What could not be written here has not been decided; what the store did not answer is in doubt.
+      if (error instanceof StoreSilent) {
+        this.isJoined = false;
+        this.node.quietSince = undefined;
+      }
       this.notBefore = preciseSecondsSinceBoot() + this.pauseS * (0.5 + Math.random());
       this.pauseS = Math.min(LONGEST_PAUSE_S, this.pauseS * 2);
       return false;

@@ -1,8 +1,8 @@
 /** How many blocks this node has of each pool: claimed ahead or when ADD wishes, served when they are ripe, given back when they are empty. */
 import { claimBlock, releaseBlock, ripenBlock } from "../../cluster/blocks.ts";
-import type { Grant } from "../../cluster/effects.ts";
+import { type Grant, readStored } from "../../cluster/effects.ts";
 import type { ClusterNode } from "../../cluster/node.ts";
-import { indexOf, poolOf } from "../../cluster/records.ts";
+import { ALARM_KEY, indexOf, poolOf } from "../../cluster/records.ts";
 import { countServed } from "../../cluster/served.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { newClaim, type ProtocolDriver } from "./driving.ts";
@@ -32,6 +32,7 @@ export class PoolKeeper {
   private readonly emptySince = new Map<string, number>();
   private readonly claimAgainAt = new Map<string, number>();
   private ripenAgainAt = 0;
+  private alarmAgainAt = 0;
   private counted = new Map<string, number>();
   private countedAt = -Infinity;
 
@@ -45,6 +46,7 @@ export class PoolKeeper {
   async look(): Promise<boolean> {
     const { agent } = this;
     if (!agent.node.isSound) return true;
+    await this.lookAtAlarm();
     const used = this.countLeases();
     let isDone = await this.ripen();
     for (const pool of agent.pools) {
@@ -53,6 +55,14 @@ export class PoolKeeper {
       isDone = await this.claim(pool, used) && isDone;
     }
     return isDone;
+  }
+
+  /** Nothing tells that it is over. */
+  private async lookAtAlarm(): Promise<void> {
+    const { driver } = this.agent, now = preciseSecondsSinceBoot();
+    if (driver.alarm === undefined || now < this.alarmAgainAt) return;
+    this.alarmAgainAt = now + AGAIN_S;
+    await driver.run(readStored(ALARM_KEY));
   }
 
   /** Every second, and when an ADD has wished. */
