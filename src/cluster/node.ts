@@ -39,6 +39,8 @@ export class ClusterNode {
   quietSince?: number;
   /** Blocks that are another node's, although containers here have addresses of them: a person has to decide. */
   readonly conflicts = new Map<string, string>();
+  /** As it was read last. */
+  private record?: Stored<NodeRecord>;
 
   constructor(
     readonly self: Self,
@@ -60,6 +62,7 @@ export class ClusterNode {
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       const found = yield* readStored<NodeRecord>(key), wanted = yield* this.recordFor(found);
       if (wanted === undefined) {
+        this.record = found;
         yield* this.accept(found!.value);
         return attempt === 0;
       }
@@ -69,6 +72,7 @@ export class ClusterNode {
       }
       const written = yield* putRecord(key, found, wanted);
       if (typeof written === "object") {
+        this.record = written.won;
         yield* this.accept(wanted);
         return false;
       }
@@ -106,8 +110,12 @@ export class ClusterNode {
     const isWiped = this.notes.hasJoined && this.held.generation === 0;
     const isKnown = this.held.boots.includes(this.self.boot) && this.held.generation === generation && !isWiped;
     if (!isKnown && boot === this.self.boot) {
-      // Blocks of an earlier generation are dead.
-      const grants = this.held.generation === generation ? this.held.grants : [];
+      // Blocks of an earlier generation are dead. With the boot before, the containers ended of which nobody knows.
+      const own = this.held.generation === generation ? this.held.grants : [];
+      const isNewBoot = !this.held.boots.includes(this.self.boot);
+      const grants = own.map((grant): Grant =>
+        isNewBoot && grant.state === "unknown" ? { ...grant, state: "held" } : grant
+      );
       const boots = [...new Set([...this.held.boots, this.self.boot])];
       const wipedIn = isWiped ? this.self.boot : this.held.wipedIn;
       yield* this.save({ ...this.held, generation, boots, grants, wipedIn });
@@ -133,14 +141,32 @@ export class ClusterNode {
     throw new StoreSilent("the alarm cannot be written");
   }
 
+  /** After it has looked at all of its blocks: whether the alarm may be taken away depends on everybody. */
+  *report(): Steps<void> {
+    const alarm = yield* readStored<AlarmRecord>(ALARM_KEY), { record } = this;
+    // Two machines with one name would write over what the other says.
+    if (record === undefined || record.value.boot !== this.self.boot) return;
+    const conflicts = [...this.conflicts.keys()].sort(), heard = alarm?.birth;
+    const { heard: before, conflicts: known = [], ...value } = record.value;
+    if (before === heard && JSON.stringify(known) === JSON.stringify(conflicts)) return;
+    const written = yield* putRecord<NodeRecord>(record.key, record, {
+      ...value,
+      ...heard !== undefined && { heard },
+      ...conflicts.length > 0 && { conflicts },
+    });
+    // What was lost or not answered is looked at again with the next verification.
+    if (typeof written === "object") this.record = written.won;
+  }
+
+  /** Known only when it is on the disk: what could not be written has not been decided. */
   *save(held: KeptState): Steps<void> {
-    this.held = held;
     yield { does: "save", held };
+    this.held = held;
   }
 
   *note(notes: BootNotes): Steps<void> {
-    this.notes = notes;
     yield { does: "note", boot: notes };
+    this.notes = notes;
   }
 
   isServed({ state, claim }: Grant): boolean {

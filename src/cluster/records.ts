@@ -20,6 +20,10 @@ export interface NodeRecord {
   state: "joined" | "draining" | "off";
   /** Two that run say that they are this node: only a person can tell. */
   isContested?: true;
+  /** The birth of the alarm since which it has looked whether the store has all of its blocks. */
+  heard?: string;
+  /** Blocks that are another node's, although containers here have addresses of them. */
+  conflicts?: readonly string[];
 }
 
 export interface BlockOwner {
@@ -66,6 +70,15 @@ export function nodeKey(node: string): string {
 
 export function blockKey(pool: string, index: number): string {
   return `block/${pool}.${index}`;
+}
+
+/** The pool of a block's key. */
+export function poolOf(key: string): string {
+  return key.slice("block/".length, key.lastIndexOf("."));
+}
+
+export function indexOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf(".") + 1));
 }
 
 export function isOwnedBy({ owner }: BlockRecord, node: string, generation: number): boolean {

@@ -4,7 +4,7 @@
  * Longer than 300 lines: it has every rule, with one small store for all.
  */
 import { describe, expect, test } from "bun:test";
-import { claimBlock, releaseBlock, ripenBlock, verifyBlocks } from "../../src/cluster/blocks.ts";
+import { claimBlock, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
 import type { BootNotes, ClusterEffect, ClusterRecord, KeptState, PutOutcome } from "../../src/cluster/effects.ts";
 import { ClusterNode } from "../../src/cluster/node.ts";
 import { ALARM_KEY, type BlockRecord, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
@@ -136,6 +136,20 @@ describe("joining", () => {
     });
     run(node.join());
     expect([node.held.grants, node.held.generation, node.notes.ripe]).toEqual([[], 4, []]);
+  });
+
+  test("with a new boot the containers are gone of which nobody knew: their blocks are held", () => {
+    const unknown = { ...GRANT, state: "unknown" as const };
+    const { node, run } = open({
+      records: { [RECORD]: { ...MINE, boot: "b1" } },
+      kept: { boots: ["b1"], grants: [unknown] },
+      notes: { hasJoined: false },
+    });
+    run(node.join());
+    expect(node.held.grants).toEqual([GRANT]);
+    const same = open({ records: { [RECORD]: MINE }, kept: { grants: [unknown] } });
+    same.run(same.node.join());
+    expect(same.node.held.grants).toEqual([unknown]);
   });
 
   test("a put that was lost, and one that nobody answered, are looked at again", () => {
@@ -309,7 +323,7 @@ describe("releasing", () => {
 describe("verifying", () => {
   const verified = (given: Given) => {
     const world = joined(given);
-    world.run(verifyBlocks(world.node, POOL, () => "new"));
+    world.run(verifyNode(world.node, [POOL], () => "new"));
     return world;
   };
 
