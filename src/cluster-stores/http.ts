@@ -27,7 +27,7 @@ export interface HttpStream {
   goOn(): void;
 }
 
-export const LIMIT_MS = 2000;
+const LIMIT_MS = 2000;
 const LIMIT_BYTES = 64 * 1024 * 1024, LINE_LIMIT_BYTES = 8 * 1024 * 1024;
 
 export class HttpClient {
@@ -35,7 +35,11 @@ export class HttpClient {
   private readonly closing = new AbortController();
 
   /** `server` is what answers, for sentences. `identity` is asked for each request that needs TLS. */
-  constructor(private readonly server: string, private readonly identity: () => HttpIdentity) {}
+  constructor(
+    private readonly server: string,
+    private readonly identity: () => HttpIdentity,
+    private readonly limitMs = LIMIT_MS,
+  ) {}
 
   /** Throws HttpFailure. */
   async request(url: string, request: HttpRequest): Promise<HttpAnswer> {
@@ -46,7 +50,7 @@ export class HttpClient {
   /** An answer that is read as it comes, until a signal ends it. Throws HttpFailure. */
   async stream(url: string, request: HttpRequest, signals: readonly AbortSignal[] = []): Promise<HttpStream> {
     const { origin } = new URL(url), identity = url.startsWith("https:") ? this.identity() : undefined;
-    const ending = new Ending([this.closing.signal, ...signals]);
+    const ending = new Ending(this.limitMs, [this.closing.signal, ...signals]);
     const failed = (error: unknown) => {
       ending.done();
       if (ending.reason !== undefined) return new HttpFailure(`${origin}: ${ending.reason}`, "unknown");
@@ -120,12 +124,13 @@ function withoutUndefined<Value extends object>(value: Value): Value {
 /** What ends a request: its time, and signals. */
 class Ending {
   private readonly controller = new AbortController();
-  private readonly timer = setTimeout(() => this.end(`no answer within ${LIMIT_MS / 1000} s`), LIMIT_MS);
+  private readonly timer: ReturnType<typeof setTimeout>;
   private readonly stop = () => this.end("it was no longer wanted");
   /** Undefined while it goes on. */
   reason?: string;
 
-  constructor(private readonly signals: readonly AbortSignal[]) {
+  constructor(limitMs: number, private readonly signals: readonly AbortSignal[]) {
+    this.timer = setTimeout(() => this.end(`no answer within ${limitMs / 1000} s`), limitMs);
     for (const signal of signals) signal.addEventListener("abort", this.stop);
     if (signals.some(({ aborted }) => aborted)) this.stop();
   }
