@@ -76,11 +76,13 @@ function oneObject(stage: Stage): void {
     expect(reasonOf(put)).toBe("422 Invalid");
   });
 
-  test("6. PUT of an absent name: 404, with its name", async () => {
+  test("6. PUT of an absent name: 404, with its name; 409 where it says a uid", async () => {
     const name = newName(), was = (await stage.ask("POST", NODES, node(name))).body;
-    const absent = newName(), metadata = { ...was.metadata, name: absent };
+    const absent = newName(), { uid, ...metadata } = { ...was.metadata, name: absent };
     const put = await stage.ask("PUT", `${NODES}/${absent}`, { ...was, metadata });
     expect([reasonOf(put), put.body.details.name]).toEqual(["404 NotFound", absent]);
+    const withUid = await stage.ask("PUT", `${NODES}/${absent}`, { ...was, metadata: { ...metadata, uid } });
+    expect(reasonOf(withUid)).toBe("409 Conflict");
   });
 
   test("7. PUT of equal content: 200, and the version stays", async () => {
@@ -250,11 +252,15 @@ function watches(stage: Stage): void {
   });
 
   test("20. bookmarks come if asked for", async () => {
-    // Servers of 1.20 send none before the kind's first event.
-    await stage.ask("POST", NODES, node(newName()));
-    const watch = watching("resourceVersion=0&allowWatchBookmarks=true");
-    await watch.until(({ events }) => events.some(({ type }) => type === "BOOKMARK"));
+    // Servers of 1.20 send none before an event: one of each minute, and one 2 s before the end.
+    const name = newName(),
+      watch = watching(`resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=6&${named(name)}`);
+    await watch.until(({ status }) => status === 200);
+    const made = await stage.ask("POST", NODES, node(name));
+    await watch.until(({ hasEnded, events }) => hasEnded || events.some(({ type }) => type === "BOOKMARK"));
     watch.end();
+    const bookmark = watch.events.find(({ type }) => type === "BOOKMARK");
+    expect(Number(bookmark?.object.metadata?.["resourceVersion"])).toBeGreaterThanOrEqual(versionOf(made));
   });
 }
 

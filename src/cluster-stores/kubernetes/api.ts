@@ -36,11 +36,11 @@ const LIMIT_MS = 2000;
 export class NotAsked extends StoreSilent {}
 
 export class KubernetesApi {
-  private readonly http: HttpClient;
+  private readonly http = new HttpClient("the API server", () => this.chosen!.tls, LIMIT_MS);
+  /** For the request that begins: token and certificate are of one moment. */
+  private chosen?: Credential;
 
-  constructor(private readonly credentials: Credentials) {
-    this.http = new HttpClient("the API server", () => credentials.current().tls, LIMIT_MS);
-  }
+  constructor(private readonly credentials: Credentials) {}
 
   /** Throws StoreSilent when there is no answer: what was asked may have happened, or may happen yet. */
   async ask(request: ApiRequest): Promise<ApiAnswer> {
@@ -98,7 +98,7 @@ export class KubernetesApi {
   /** Throws NotAsked. */
   private credential(): Credential {
     try {
-      return this.credentials.current();
+      return this.chosen = this.credentials.current();
     } catch (error) {
       throw new NotAsked(errorText(error));
     }

@@ -63,6 +63,7 @@ export class FakeApiServer implements Disposable {
   afterwards: (request: FakeRequest) => InsteadOfAnswer = () => undefined;
   /** `GET /apis/…`, as they came. */
   readonly requests: string[] = [];
+  url = "";
 
   private constructor(
     private readonly options: FakeOptions,
@@ -76,11 +77,8 @@ export class FakeApiServer implements Disposable {
     const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) });
     const fake = new FakeApiServer(options, server);
     await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+    fake.url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
     return fake;
-  }
-
-  get url(): string {
-    return `https://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
   [Symbol.dispose](): void {

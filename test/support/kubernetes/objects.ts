@@ -117,14 +117,15 @@ export class FakeObjects {
 
   replace(kind: FakeKind, name: string, sent: ApiObject): Outcome {
     const there = this.allOf(kind).get(name);
-    if (there === undefined) return notFound(kind, name);
-    const { uid, resourceVersion, finalizers = [] } = sent.metadata, was = there.metadata;
+    const { uid, resourceVersion, finalizers = [] } = sent.metadata;
+    if (there === undefined && uid === undefined) return notFound(kind, name);
+    if (there === undefined || (uid !== undefined && uid !== there.metadata.uid)) {
+      return conflict(kind, name, `Precondition failed: UID in precondition: ${uid}`);
+    }
+    const was = there.metadata;
     if (resourceVersion === undefined || resourceVersion === "") {
       const why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
       return failure(422, "Invalid", `${nameIn(kind, name)} is invalid: ${why}`, kind, name);
-    }
-    if (uid !== undefined && uid !== was.uid) {
-      return conflict(kind, name, `Precondition failed: UID in precondition: ${uid}`);
     }
     if (resourceVersion !== was.resourceVersion) return conflict(kind, name, "the object has been modified");
     const added = finalizers.filter((each) => !was.finalizers?.includes(each));
