@@ -48,13 +48,14 @@ export class PoolKeeper {
     if (!agent.node.isSound) return true;
     await this.lookAtAlarm();
     const used = this.countLeases();
-    let isDone = await this.ripen();
+    await this.ripen();
+    let isDone = true;
     for (const pool of agent.pools) {
       const own = agent.node.held.grants.filter(({ key }) => poolOf(key) === pool.name);
       await this.giveBack(pool, own, used);
       isDone = await this.claim(pool, used) && isDone;
     }
-    return isDone;
+    return isDone && this.unripe().length === 0;
   }
 
   /** Nothing tells that it is over. */
@@ -75,18 +76,20 @@ export class PoolKeeper {
     return this.counted = this.agent.countLeases();
   }
 
-  private async ripen(): Promise<boolean> {
+  private unripe(): Grant[] {
+    const { node } = this.agent;
+    return node.held.grants.filter((grant) => grant.state === "held" && !node.isServed(grant));
+  }
+
+  private async ripen(): Promise<void> {
     const { node, driver } = this.agent, now = preciseSecondsSinceBoot();
-    const unripe = node.held.grants.filter((grant) => grant.state === "held" && !node.isServed(grant));
     const quiet = node.quietSince === undefined ? 0 : now - node.quietSince;
-    if (unripe.length === 0) return true;
-    if (quiet < node.delays.ripening || now < this.ripenAgainAt) return false;
-    for (const grant of unripe) {
+    if (quiet < node.delays.ripening || now < this.ripenAgainAt) return;
+    for (const grant of this.unripe()) {
       if (await driver.run(ripenBlock(node, grant))) continue;
       this.ripenAgainAt = now + AGAIN_S;
-      return false;
+      return;
     }
-    return true;
   }
 
   private async giveBack(pool: NodePool, own: readonly Grant[], used: Map<string, number>): Promise<void> {
