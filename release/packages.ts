@@ -8,7 +8,7 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { REFUSED } from "../src/frontends/cli/commands/install.ts";
 import { dhcpService } from "../src/services/dhcp/as-service.ts";
 import { NETAVARK, PROGRAM_NAMES } from "../src/install/program-links.ts";
-import type { ServiceRow, Units } from "../src/services/service.ts";
+import { type ServiceRow, unitNames, type Units } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
 import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts";
 import { unitFiles } from "../src/install/units.ts";
@@ -43,10 +43,10 @@ export const linksPackages: readonly LinksPackage[] = [
       { name: "containernetworking-plugins", version: REFERENCE_RELEASE },
     ],
     directory: { debian: "usr/lib/cni", rpm: "usr/libexec/cni" },
-    unitAliases: [
-      { name: dhcpService.units.socket.name, unit: dhcpService.packagedUnits.socket.name },
-      { name: dhcpService.units.service.name, unit: dhcpService.packagedUnits.service.name },
-    ],
+    unitAliases: unitNames(dhcpService.units).map((name, at) => ({
+      name,
+      unit: unitNames(dhcpService.packagedUnits)[at]!,
+    })),
   },
   {
     // For kubelets, and engines that were installed by hand.
@@ -74,9 +74,9 @@ export function script(
     rows.filter(({ comesUnasked = false }) => comesUnasked === isWanted).map(({ packagedUnits }) => packagedUnits)
   );
   return filled(path, {
-    UNITS: unitNames(rows.map(({ packagedUnits }) => packagedUnits)),
-    SOCKETS_UNASKED: unasked!.map(({ socket }) => socket.name).join(" "),
-    UNITS_ON_REQUEST: unitNames(onRequest!),
+    UNITS: allUnits(rows.map(({ packagedUnits }) => packagedUnits)),
+    SOCKETS_UNASKED: unasked!.flatMap((units) => unitNames(units)[0]!).join(" "),
+    UNITS_ON_REQUEST: allUnits(onRequest!),
     SERVICES_ON_REQUEST: onRequest!.map(({ service }) => service.name).join(" "),
     BEFORE_REMOVAL: filled("release/before-removal.sh", { PROGRAM, REFUSED: String(REFUSED) }).trimEnd(),
     NAME: name,
@@ -87,8 +87,8 @@ export function script(
   });
 }
 
-function unitNames(units: readonly Units[]): string {
-  return units.flatMap(({ socket, service }) => [socket.name, service.name]).join(" ");
+function allUnits(units: readonly Units[]): string {
+  return units.flatMap(unitNames).join(" ");
 }
 
 /** The text of a file, with values in the place of its marks, such as `@NAME@`. */

@@ -1,11 +1,12 @@
 /** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
+import type { ExitStatus } from "./frontends/cli/command.ts";
 import type { DriverCall } from "./frontends/podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
 import { mayStartResident } from "./process/resident-by-call.ts";
 
-function run(calledBy: string, args: readonly string[]): number {
+function run(calledBy: string, args: readonly string[]): ExitStatus {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
   if (plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
   // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
@@ -48,7 +49,11 @@ function runDhcpDaemon(flags: readonly string[]): number {
 function work(slot: number, rehearsals: number): number | undefined {
   const worker = require("./frontends/resident/worker.ts") as typeof import("./frontends/resident/worker.ts");
   if (!worker.isStartedByResident()) return undefined;
-  return worker.work(slot, rehearsals, ([calledBy, ...rest]) => run(calledBy!, rest));
+  return worker.work(slot, rehearsals, ([calledBy, ...rest]) => {
+    const status = run(calledBy!, rest);
+    if (typeof status !== "number") throw new Error("a command that waits was not declined");
+    return status;
+  });
 }
 
 /** Calls that a resident serves (src/native/launch.h), and that engines make again and again. */
@@ -62,7 +67,7 @@ function mayStartOne(calledBy: string, args: readonly string[]): boolean {
 /** Not hooks: the resident would stay in the container's scope, and keep that. */
 const VERBS = ["add", "del", "setup", "teardown"];
 
-function main(): number {
+function main(): ExitStatus {
   restrictUmask();
   const calledBy = process.argv0, args = process.argv.slice(2), status = run(calledBy, args);
   if (mayStartOne(calledBy, args) && mayStartResident()) {
@@ -71,5 +76,10 @@ function main(): number {
   return status;
 }
 
+function endWith(status: ExitStatus): void {
+  if (typeof status === "number") exitNow(status);
+  status.then(exitNow);
+}
+
 // In a function: the build moves what the module declares before its statements.
-exitNow(main());
+endWith(main());

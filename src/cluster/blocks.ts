@@ -8,6 +8,7 @@ import {
   putRecord,
   readStored,
   type Steps,
+  StoreSilent,
   usedBlocks,
 } from "./effects.ts";
 import type { ClusterNode } from "./node.ts";
@@ -15,9 +16,11 @@ import {
   ALARM_KEY,
   blockKey,
   type BlockRecord,
+  indexOf,
   isOwnedBy,
   nodeKey,
   type NodeRecord,
+  poolOf,
   type Stored,
 } from "./records.ts";
 
@@ -36,6 +39,9 @@ export function* claimBlock(
 ): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
+  // Blocks of an earlier pool of this name may have the same addresses under other keys.
+  const isOther = ({ value: { owner, poolBirth } }: Stored<BlockRecord>) => owner && poolBirth !== pool.birth;
+  if ([...listed.values()].some(isOther)) return undefined;
   const free = Array.from({ length: pool.size }, (_, index) => ({ index, key: blockKey(pool.name, index) }))
     .map((each) => ({ ...each, record: listed.get(each.key) }))
     .filter(({ record, key }) =>
@@ -137,15 +143,20 @@ export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
 }
 
 /** At each connection, when the own record changes, and from time to time. */
-export function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
+export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], newClaim: () => string): Steps<void> {
   const wasMine = yield* node.confirm();
   if (!wasMine) node.quietSince = yield* now();
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
+  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim);
+}
+
+function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
   const { node: name } = node.self;
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
-  const used = yield* usedBlocks(),
-    keys = new Set([...[...node.held.grants, ...listed].map(({ key }) => key), ...used]);
+  const used = (yield* usedBlocks()).filter((key) => poolOf(key) === pool.name),
+    granted = node.held.grants.filter(({ key }) => poolOf(key) === pool.name),
+    keys = new Set([...[...granted, ...listed].map(({ key }) => key), ...used]);
   for (const key of keys) yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
 }
 
@@ -179,7 +190,7 @@ function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: 
 /** Who has containers there says so again at once when another was faster, until that one has it for good. */
 function* putBack(node: ClusterNode, { key, claim, state }: Grant, pool: PoolOfBlocks): Steps<void> {
   const owner = { node: node.self.node, generation: node.held.generation, claim };
-  const index = Number(key.slice(key.lastIndexOf(".") + 1));
+  const index = indexOf(key);
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
     const found = yield* readStored<BlockRecord>(key);
     if (found?.value.owner?.claim === claim && isOwnedBy(found.value, owner.node, owner.generation)) {
@@ -191,4 +202,5 @@ function* putBack(node: ClusterNode, { key, claim, state }: Grant, pool: PoolOfB
     }
     yield* putRecord<BlockRecord>(key, found, { poolBirth: pool.birth, index, owner });
   }
+  throw new StoreSilent(`${key} cannot be put back`);
 }

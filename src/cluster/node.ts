@@ -133,14 +133,15 @@ export class ClusterNode {
     throw new StoreSilent("the alarm cannot be written");
   }
 
+  /** Known only when it is on the disk: what could not be written has not been decided. */
   *save(held: KeptState): Steps<void> {
-    this.held = held;
     yield { does: "save", held };
+    this.held = held;
   }
 
   *note(notes: BootNotes): Steps<void> {
-    this.notes = notes;
     yield { does: "note", boot: notes };
+    this.notes = notes;
   }
 
   isServed({ state, claim }: Grant): boolean {

@@ -68,6 +68,15 @@ export function blockKey(pool: string, index: number): string {
   return `block/${pool}.${index}`;
 }
 
+/** The pool of a block's key. */
+export function poolOf(key: string): string {
+  return key.slice("block/".length, key.lastIndexOf("."));
+}
+
+export function indexOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf(".") + 1));
+}
+
 export function isOwnedBy({ owner }: BlockRecord, node: string, generation: number): boolean {
   return owner?.node === node && owner.generation === generation;
 }

@@ -1,5 +1,13 @@
 /** The addresses that ADD may give out of a pool's blocks: without what belongs to the subnet, the gateway, or is excluded. */
-import { formatAddress, formatPrefix, fromBigInt, lastOf, type Prefix, toBigInt } from "../net/address.ts";
+import {
+  formatAddress,
+  formatPrefix,
+  fromBigInt,
+  lastOf,
+  parseAddress,
+  type Prefix,
+  toBigInt,
+} from "../net/address.ts";
 import { type ClusterPool, countBlocks, type Piece, piecesOf } from "./pool.ts";
 
 /** As host-local's configuration has it. */
@@ -48,6 +56,18 @@ export function servedRanges(pool: ClusterPool, blocks: readonly number[]): Serv
       }));
     })
   );
+}
+
+/** For how many containers the blocks have addresses: each gets one of every family. */
+export function countServed(pool: ClusterPool, blocks: readonly number[]): number {
+  const counts = servedRanges(pool, blocks).map((ranges) =>
+    ranges.reduce((sum, { rangeStart, rangeEnd }) => sum + numberOf(rangeEnd) - numberOf(rangeStart) + 1n, 0n)
+  );
+  return Number(counts.reduce((least, count) => count < least ? count : least, BigInt(Number.MAX_SAFE_INTEGER)));
+}
+
+function numberOf(address: string): bigint {
+  return toBigInt(parseAddress(address)!);
 }
 
 /** In a routed pool the node itself has the block's first address. */

@@ -10,7 +10,7 @@ import { isSystemdRunning, SYSTEMD_DIRECTORY } from "../ffi/systemd.ts";
 import { runTrusted } from "../process/trusted-executable.ts";
 import { warn } from "../process/warn.ts";
 import { print, printLine } from "../process/output.ts";
-import type { ServiceRow, Units } from "../services/service.ts";
+import { type ServiceRow, unitNames, type Units } from "../services/service.ts";
 import { programIn } from "./program-links.ts";
 
 const PLACE = "/etc/systemd/system";
@@ -21,12 +21,17 @@ const PASSING_UNITS = "/run/systemd/system";
 const NOT_INSTALLED =
   `systemd does not run here (there is no ${SYSTEMD_DIRECTORY}), so no service was installed. Instead, have the init system`;
 
-/** Both, for the program at this path: what packages contain. */
+/** For the program at this path: what packages contain. */
 export function unitFiles({ socket, service }: Units, program: string): { name: string; text: string }[] {
-  return [socket, { name: service.name, text: service.text(quoted(program)) }];
+  return [...socket === undefined ? [] : [socket], { name: service.name, text: service.text(quoted(program)) }];
 }
 
-/** Both, as `install` writes them and knows them again. */
+/** The unit that is enabled. */
+function firstOf({ socket, service }: Units): string {
+  return (socket ?? service).name;
+}
+
+/** As `install` writes them and knows them again. */
 export function markedUnitFiles({ units, mark }: ServiceRow, program: string): { name: string; text: string }[] {
   return unitFiles(units, program).map(({ name, text }) => ({ name, text: `${mark}\n${text}` }));
 }
@@ -34,19 +39,19 @@ export function markedUnitFiles({ units, mark }: ServiceRow, program: string): {
 /** Throws when `installUnits` would take the place of what others have there. */
 export function judgeUnits(service: ServiceRow): void {
   if (!isSystemdRunning()) return;
-  for (const { name } of Object.values(service.units)) refuseOthers(name, service);
+  for (const name of unitNames(service.units)) refuseOthers(name, service);
   refusePackages(service);
 }
 
 /** For the program in the directory. */
 export function installUnits(installed: ServiceRow, directory: string): void {
-  const { units: { socket, service }, withoutSystemd, outlook } = installed, program = programIn(directory);
+  const { units, withoutSystemd, outlook } = installed, program = programIn(directory);
   if (!isSystemdRunning()) return print(`${NOT_INSTALLED}\n${withoutSystemd(program)}`);
   const changed = markedUnitFiles(installed, program).map(({ name, text }) => writeUnit(name, text)).includes(true);
   if (changed) systemctl("daemon-reload");
-  systemctl("enable", "--now", socket.name);
+  systemctl("enable", "--now", firstOf(units));
   // A unit that runs has what its file said before.
-  if (changed) systemctl("try-restart", service.name);
+  if (changed) systemctl("try-restart", units.service.name);
   printLine(outlook);
 }
 
@@ -55,7 +60,7 @@ export function installUnits(installed: ServiceRow, directory: string): void {
  * name is there already. The plugins are installed whether this succeeds or not.
  */
 export function installUnitsUnasked(service: ServiceRow, directory: string): void {
-  const names = [service.units.socket.name, service.units.service.name];
+  const names = unitNames(service.units);
   const isThere = names.some((name) =>
     [PLACE, ...PACKAGES_UNITS, PASSING_UNITS].some((place) => exists(`${place}/${name}`))
   );
@@ -79,15 +84,15 @@ export function installUnitsUnasked(service: ServiceRow, directory: string): voi
 }
 
 /** Does nothing when there are no units of ours, or when they start another program than the one in the directory. */
-export function removeUnits({ units: { socket, service }, mark, command }: ServiceRow, directory: string): void {
-  const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${PLACE}/${name}`) }));
-  const text = present[1]!.text;
+export function removeUnits({ units, mark, command }: ServiceRow, directory: string): void {
+  const present = unitNames(units).map((name) => ({ name, text: readTextFile(`${PLACE}/${name}`) }));
+  const text = present.at(-1)!.text;
   if (text !== undefined && !starts(text, `${quoted(programIn(directory))} ${command}`)) {
-    printLine(`${PLACE}/${service.name} stays: it does not start ${programIn(directory)}`);
+    printLine(`${PLACE}/${units.service.name} stays: it does not start ${programIn(directory)}`);
     return;
   }
   if (!present.some(({ text }) => text?.startsWith(mark))) return;
-  if (isSystemdRunning()) systemctl("disable", "--now", socket.name, service.name);
+  if (isSystemdRunning()) systemctl("disable", "--now", ...unitNames(units));
   for (const { name, text } of present) {
     if (text?.startsWith(mark) && removeFile(`${PLACE}/${name}`)) printLine(`${PLACE}/${name}: removed`);
   }
@@ -107,12 +112,12 @@ function refuseOthers(name: string, { mark, option }: ServiceRow): void {
 }
 
 function refusePackages({ packagedUnits, option }: ServiceRow): void {
-  const packagedSocket = packagedUnits.socket.name;
-  const path = PACKAGES_UNITS.map((folder) => `${folder}/${packagedSocket}`).find(exists);
+  const packaged = firstOf(packagedUnits);
+  const path = PACKAGES_UNITS.map((folder) => `${folder}/${packaged}`).find(exists);
   if (path === undefined) return;
   throw new Error(
-    `${path} is there, of a package of patchbay, and both would listen at one place; leave --${option} out ` +
-      `(\`systemctl enable --now ${packagedSocket}\` starts the package's), or remove the package before`,
+    `${path} is there, of a package of patchbay, and both would be one service; leave --${option} out ` +
+      `(\`systemctl enable --now ${packaged}\` starts the package's), or remove the package before`,
   );
 }
 

@@ -32,9 +32,9 @@ function writeInterruptibly(bytes: Uint8Array): void {
 }
 
 /** What the work prints is written when it has ended, or has failed: nobody who does not read stops it half-way. */
-export function printingAfterwards(work: () => number): number {
+export function printingAfterwards<Status>(work: () => Status): Status {
   unprinted = "";
-  let status: number;
+  let status: Status;
   try {
     status = work();
   } catch (error) {

@@ -24,10 +24,14 @@ export interface ServiceRow {
   daemon?: DaemonCommand;
 }
 
-/** A service of systemd that its socket starts. */
+/** A service of systemd that its socket starts, or that runs from the boot on. */
 export interface Units {
-  socket: { name: string; text: string };
+  socket?: { name: string; text: string };
   service: { name: string; text(program: string): string };
+}
+
+export function unitNames({ socket, service }: Units): string[] {
+  return [...socket === undefined ? [] : [socket.name], service.name];
 }
 
 export interface DaemonCommand {

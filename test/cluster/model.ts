@@ -5,7 +5,7 @@
  *
  * Longer than 300 lines: it is one world.
  */
-import { claimBlock, type PoolOfBlocks, releaseBlock, ripenBlock, verifyBlocks } from "../../src/cluster/blocks.ts";
+import { claimBlock, type PoolOfBlocks, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
 import {
   type BootNotes,
   type ClusterEffect,
@@ -314,7 +314,7 @@ export class World {
       const agent = machine.agent!, isBehind = agent.verified < machine.concerns, kind = isBehind ? 0 : this.below(8);
       if (kind === 0) {
         const { concerns } = machine;
-        yield* verifyBlocks(node, POOL, newClaim);
+        yield* verifyNode(node, [POOL], newClaim);
         agent.verified = concerns;
         machine.due = machine.concerns > concerns ? this.time + NOTICE : Infinity;
       } else if (kind < 3) yield* claimBlock(node, POOL, newClaim);

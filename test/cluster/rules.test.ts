@@ -4,7 +4,7 @@
  * Longer than 300 lines: it has every rule, with one small store for all.
  */
 import { describe, expect, test } from "bun:test";
-import { claimBlock, releaseBlock, ripenBlock, verifyBlocks } from "../../src/cluster/blocks.ts";
+import { claimBlock, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
 import type { BootNotes, ClusterEffect, ClusterRecord, KeptState, PutOutcome } from "../../src/cluster/effects.ts";
 import { ClusterNode } from "../../src/cluster/node.ts";
 import { ALARM_KEY, type BlockRecord, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
@@ -309,7 +309,7 @@ describe("releasing", () => {
 describe("verifying", () => {
   const verified = (given: Given) => {
     const world = joined(given);
-    world.run(verifyBlocks(world.node, POOL, () => "new"));
+    world.run(verifyNode(world.node, [POOL], () => "new"));
     return world;
   };
 

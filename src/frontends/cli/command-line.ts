@@ -12,6 +12,7 @@ import {
   type Command,
   describeOptions,
   type Example,
+  type ExitStatus,
   type GivenArguments,
   type OptionTable,
   parseArguments,
@@ -54,6 +55,7 @@ export const ownCommands: Record<string, () => Command> = {
   lint: () => (require("./commands/lint.ts") as typeof import("./commands/lint.ts")).lintCommand,
   network: () => (require("./commands/network.ts") as typeof import("./commands/network.ts")).networkCommand,
   networks: () => (require("./commands/networks.ts") as typeof import("./commands/networks.ts")).networksCommand,
+  node: () => (require("./commands/node.ts") as typeof import("./commands/node.ts")).nodeCommand,
   plan: () => (require("./commands/plan.ts") as typeof import("./commands/plan.ts")).planCommand,
   repair: () => (require("./commands/repair.ts") as typeof import("./commands/repair.ts")).repairCommand,
   serve: () => (require("./commands/serve.ts") as typeof import("./commands/serve.ts")).serveCommand,
@@ -79,7 +81,7 @@ interface Program {
 }
 
 /** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong, or what the command says. */
-export function runCommandLine(calledAs: string, args: readonly string[]): number {
+export function runCommandLine(calledAs: string, args: readonly string[]): ExitStatus {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
     ? { isCnitool, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
@@ -92,7 +94,7 @@ export function runCommandLine(calledAs: string, args: readonly string[]): numbe
   }
 }
 
-function dispatch(program: Program, args: readonly string[]): number {
+function dispatch(program: Program, args: readonly string[]): ExitStatus {
   const [name, ...rest] = optionsAfterCommand(program, args);
   if (name === undefined || isHelp(name)) return printHelp(program);
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
@@ -136,39 +138,57 @@ const ENDED_BY_SIGPIPE = 141;
 
 const helpOption: OptionTable = { help: { short: "h", help: "" } };
 
-function run(program: Program, name: string, command: Command, args: readonly string[]): number {
+function run(program: Program, name: string, command: Command, args: readonly string[]): ExitStatus {
+  const failed = (error: unknown) => reportFailure(error, { program, name, command, args });
   try {
-    const given = parseArguments(args, { ...command.options, ...helpOption });
-    if (given.has("help")) {
-      print(`${usage(program, name, command)}\n${command.summary}\n${details(`${program.name} ${name}`, command)}`);
-      return 0;
-    }
-    if (!program.isCnitool) refuseEmpty(command, given);
-    checkOperands(program, command, given);
-    // The word at which the program's first code blocks signals.
-    if (args.includes("add") && !isTrue(command.takesBack, given)) releaseInterruptions();
-    if (!program.isCnitool) requireRoot(command, given);
-    const runIt = () => command.run(given, program.name);
-    // What stays would be a span without an end.
-    const work = command.stays ? runIt : () => inCommand(name, runIt);
-    return command.printsAfterwards ? printingAfterwards(work) : work();
+    const status = runGiven(program, name, command, args);
+    return typeof status === "number" ? status : status.catch(failed);
   } catch (error) {
-    if (!program.isCnitool && hasReaderEnough(error)) return ENDED_BY_SIGPIPE;
-    const text = errorText(error);
-    if (program.isCnitool) {
-      printToStderr(
-        `Error: ${text}\n${usage(program, name, command)}${details(`cnitool ${name}`, command)}\n${text}`,
-      );
-      return 1;
-    }
-    if (!(error instanceof UsageError)) {
-      const { nextSteps } = require("../answers/next-steps.ts") as typeof import("../answers/next-steps.ts");
-      printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(error, networkIn(command, args), name)].join("\n  "));
-      return command.failureStatus ?? 1;
-    }
-    printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
-    return command.failureStatus ?? 2;
+    return failed(error);
   }
+}
+
+function runGiven(program: Program, name: string, command: Command, args: readonly string[]): ExitStatus {
+  const given = parseArguments(args, { ...command.options, ...helpOption });
+  if (given.has("help")) {
+    print(`${usage(program, name, command)}\n${command.summary}\n${details(`${program.name} ${name}`, command)}`);
+    return 0;
+  }
+  if (!program.isCnitool) refuseEmpty(command, given);
+  checkOperands(program, command, given);
+  // The word at which the program's first code blocks signals.
+  if (args.includes("add") && !isTrue(command.takesBack, given)) releaseInterruptions();
+  if (!program.isCnitool) requireRoot(command, given);
+  const runIt = () => command.run(given, program.name);
+  // What stays would be a span without an end.
+  const work = command.stays ? runIt : () => inCommand(name, runIt);
+  return command.printsAfterwards ? printingAfterwards(work) : work();
+}
+
+interface Failed {
+  program: Program;
+  name: string;
+  command: Command;
+  args: readonly string[];
+}
+
+/** Returns the exit status. */
+function reportFailure(error: unknown, { program, name, command, args }: Failed): number {
+  if (!program.isCnitool && hasReaderEnough(error)) return ENDED_BY_SIGPIPE;
+  const text = errorText(error);
+  if (program.isCnitool) {
+    printToStderr(
+      `Error: ${text}\n${usage(program, name, command)}${details(`cnitool ${name}`, command)}\n${text}`,
+    );
+    return 1;
+  }
+  if (!(error instanceof UsageError)) {
+    const { nextSteps } = require("../answers/next-steps.ts") as typeof import("../answers/next-steps.ts");
+    printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(error, networkIn(command, args), name)].join("\n  "));
+    return command.failureStatus ?? 1;
+  }
+  printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
+  return command.failureStatus ?? 2;
 }
 
 function networkIn(command: Command, args: readonly string[]): string | undefined {

@@ -30,9 +30,14 @@ export interface Command {
   /** The exit status of an error, where 1 says something else. */
   readonly failureStatus?: number;
   readonly examples?: readonly Example[];
-  /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: GivenArguments, program: string): number;
+  /**
+   * Returns the exit status. The message of an error it throws is printed, with exit status 1. What asks others by network
+   * waits for them, and `runsByItself`.
+   */
+  run(given: GivenArguments, program: string): ExitStatus;
 }
+
+export type ExitStatus = number | Promise<number>;
 
 export interface Example {
   /** What follows the program and the command. */

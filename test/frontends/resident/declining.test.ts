@@ -65,7 +65,7 @@ test.each<[reason: string, words: string, variables: Record<string, string>]>([
 });
 
 /** Why the command is left to the caller, or its exit status. */
-function outcomeOf(words: string): string | number {
+function outcomeOf(words: string): unknown {
   takeCall({ id: () => undefined, isGone: () => false });
   try {
     const status = runCommandLine("patchbay", words.split(" "));

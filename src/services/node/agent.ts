@@ -1,0 +1,146 @@
+/**
+ * `patchbay node`: claims blocks of pools, looks after them, and gives them back. It may be killed at any moment: what it
+ * knows is on the disk before anything depends on it, and the store is asked anew.
+ */
+import { verifyNode } from "../../cluster/blocks.ts";
+import { type BootNotes, type Grant, type KeptState, StoreSilent } from "../../cluster/effects.ts";
+import { ClusterNode, type Delays, type Self } from "../../cluster/node.ts";
+import type { PoolRecord, Stored } from "../../cluster/records.ts";
+import type { ClusterStore } from "../../cluster/store.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { newClaim, ProtocolDriver } from "./driving.ts";
+import type { NodeFiles } from "./files.ts";
+import { keptPools, type NodePool, poolsOfNode } from "./pools.ts";
+import { type NodeAtWork, PoolKeeper } from "./pool-keeper.ts";
+import { ServedFiles, servedPool } from "./serving.ts";
+import { type AttachedAddresses, countLeases, countUse } from "./use.ts";
+import type { Watching } from "./watching.ts";
+
+export interface AgentOptions {
+  self: Self;
+  labels: Readonly<Record<string, string>>;
+  store: ClusterStore;
+  files: NodeFiles;
+  attachedAddresses: AttachedAddresses;
+  say(text: string): void;
+  delays: Delays;
+}
+
+/** How often it looks whether an ADD has wished, or leases have come and gone. */
+const LOOK_MS = 250;
+/** Pools are few and change seldom. */
+const POOLS_S = 300;
+const LEAST_PAUSE_S = 1, LONGEST_PAUSE_S = 8;
+
+export class Agent implements NodeAtWork {
+  readonly driver: ProtocolDriver;
+  readonly node: ClusterNode;
+  pools: NodePool[];
+  private readonly served: ServedFiles;
+  private readonly keeper: PoolKeeper;
+  private poolsAt = -Infinity;
+  private isJoined = false;
+  private pauseS = LEAST_PAUSE_S;
+  private notBefore = 0;
+
+  constructor(readonly options: AgentOptions) {
+    const { files, store, self, delays, say } = options;
+    this.driver = new ProtocolDriver(store, {
+      save: (held) => this.saved(held),
+      note: (notes) => this.noted(notes),
+      usedBlocks: () => [...countUse(this.pools, files.leases, options.attachedAddresses, say).keys()],
+    });
+    this.node = new ClusterNode(self, delays, files.readHeld(), files.readNotes());
+    this.pools = keptPools(files.readPools());
+    this.served = new ServedFiles(files);
+    this.keeper = new PoolKeeper(this, files, say);
+    this.serve();
+  }
+
+  get name(): string {
+    return this.node.self.node;
+  }
+
+  /** Until the signal comes. */
+  async run(watching: Watching, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.look(watching);
+      await watching.wait(LOOK_MS);
+    }
+  }
+
+  /** Once: what is due now. Whether everything that it wants is done. */
+  async look(watching: Watching): Promise<boolean> {
+    const now = preciseSecondsSinceBoot();
+    if (now < this.notBefore) return false;
+    try {
+      if (watching.lostFor > this.options.delays.notice) this.isJoined = false;
+      if (!this.isJoined || watching.takeChange()) await this.verify();
+      const isDone = await this.keeper.look();
+      this.pauseS = LEAST_PAUSE_S;
+      return isDone;
+    } catch (error) {
+      if (!(error instanceof StoreSilent)) throw error;
+      if (this.pauseS === LEAST_PAUSE_S) this.options.say(`${this.options.store.name}: ${error.message}`);
+      this.isJoined = false;
+      this.node.quietSince = undefined;
+      this.notBefore = preciseSecondsSinceBoot() + this.pauseS * (0.5 + Math.random());
+      this.pauseS = Math.min(LONGEST_PAUSE_S, this.pauseS * 2);
+      return false;
+    } finally {
+      this.serve();
+    }
+  }
+
+  private async verify(): Promise<void> {
+    const { driver, node } = this, before = node.standing, conflicts = node.conflicts.size;
+    if (!this.isJoined) await driver.run(node.join());
+    this.isJoined = true;
+    await this.refreshPools();
+    await driver.run(verifyNode(node, this.pools, newClaim));
+    if (node.standing !== before) this.options.say(`node ${node.self.node} is ${node.standing}`);
+    if (node.conflicts.size > conflicts) {
+      for (const [key, other] of node.conflicts) {
+        this.options.say(`${key} is ${other}'s, and containers here have its addresses`);
+      }
+    }
+  }
+
+  private async refreshPools(): Promise<void> {
+    const now = preciseSecondsSinceBoot(), { files, labels, store, say } = this.options;
+    if (now - this.poolsAt < POOLS_S) return;
+    const { records, problems } = await this.driver.asked(() => store.list("pool"));
+    for (const problem of problems) say(problem);
+    const known = this.pools.map(({ kept }) => kept);
+    this.pools = poolsOfNode(records as Stored<PoolRecord>[], known, this.node.held.grants, labels);
+    this.poolsAt = now;
+    const kept = this.pools.map((each) => each.kept);
+    if (JSON.stringify(kept) !== JSON.stringify(known)) files.savePools(kept);
+  }
+
+  countLeases(): Map<string, number> {
+    return countLeases(this.pools, this.options.files.leases);
+  }
+
+  /** In this order: what ADD is told never says more than what the next start finds. */
+  private saved(held: KeptState): void {
+    this.options.files.saveHeld(held);
+    this.serve(held.grants);
+  }
+
+  private noted(notes: BootNotes): void {
+    this.options.files.saveNotes(notes);
+    this.serve(this.node.held.grants, notes);
+  }
+
+  private serve(grants: readonly Grant[] = this.node.held.grants, { ripe }: BootNotes = this.node.notes): void {
+    const state = {
+      node: this.node,
+      driver: this.driver,
+      store: this.options.store.name,
+      full: this.keeper?.full ?? new Set<string>(),
+    };
+    const isServed = ({ state, claim }: Grant) => state === "held" && ripe.includes(claim);
+    this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));
+  }
+}

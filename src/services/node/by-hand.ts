@@ -1,0 +1,83 @@
+/** An agent where people write which blocks are whose: it tells ADD what the files say, as soon as they agree. */
+import { StoreSilent } from "../../cluster/effects.ts";
+import { type ClusterPool, poolFrom } from "../../cluster/pool.ts";
+import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { extentsOf, servedRanges } from "../../cluster/served.ts";
+import type { ServedPool } from "../../cluster/served-file.ts";
+import type { ClusterStore } from "../../cluster/store.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { ServedFiles } from "./serving.ts";
+import type { NodeFiles } from "./files.ts";
+import type { Watching } from "./watching.ts";
+
+const LOOK_MS = 1000;
+
+export interface ByHandOptions {
+  node: string;
+  store: ClusterStore;
+  files: NodeFiles;
+  say(text: string): void;
+}
+
+export class AgentByHand {
+  private readonly served: ServedFiles;
+  private silent: ServedPool["silent"];
+  private known: ServedPool[];
+
+  constructor(private readonly options: ByHandOptions) {
+    const { files } = options;
+    this.served = new ServedFiles(files);
+    this.known = files.servedPools().flatMap((pool) => files.readServed(pool) ?? []);
+  }
+
+  get name(): string {
+    return this.options.node;
+  }
+
+  async run(watching: Watching, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      if (watching.takeChange()) await this.look();
+      await watching.wait(LOOK_MS);
+    }
+  }
+
+  /** Whether the files agree; otherwise what was served goes on being served. */
+  async look(): Promise<boolean> {
+    const { store, say, node } = this.options;
+    try {
+      const { records } = await store.list("pool"),
+        blocks = (await store.list("block")).records as Stored<BlockRecord>[];
+      const own = blocks.filter(({ value }) => value.owner?.node === node);
+      if (await store.read(nodeKey(node)) === undefined) say(`${store.name} have no file for node ${node}`);
+      this.silent = undefined;
+      this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
+        const pool = poolFrom(key.slice("pool/".length), value);
+        return this.servedOf(pool, own.filter(({ key }) => key.startsWith(`block/${pool.name}.`)));
+      });
+    } catch (error) {
+      if (!(error instanceof StoreSilent)) throw error;
+      say(error.message);
+      this.silent ??= { since: Math.floor(preciseSecondsSinceBoot()), why: error.message };
+    }
+    const { silent } = this;
+    this.served.write(
+      this.known.map(({ silent: _, ...served }) => ({ ...served, ...silent !== undefined && { silent } })),
+    );
+    return silent === undefined;
+  }
+
+  private servedOf(pool: ClusterPool, own: readonly Stored<BlockRecord>[]): ServedPool {
+    const { node, store } = this.options;
+    return {
+      pool: pool.name,
+      node,
+      store: store.name,
+      layout: pool.layout,
+      ranges: servedRanges(pool, own.map(({ value }) => value.index)),
+      extents: extentsOf(pool),
+      routes: pool.routes,
+      blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },
+      obstacle: `${store.name} say which blocks are its own`,
+    };
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The pools that this host may have blocks of. What a block is, never changes under its containers: a pool whose ranges are
+ * another than they were, or that was deleted and made anew, is the earlier one here until its last block is given back.
+ */
+import { errorText } from "../../cni/error.ts";
+import type { PoolOfBlocks } from "../../cluster/blocks.ts";
+import type { Grant } from "../../cluster/effects.ts";
+import { type ClusterPool, countBlocks, poolFrom } from "../../cluster/pool.ts";
+import { poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import type { KeptPool } from "./files.ts";
+
+export interface NodePool extends PoolOfBlocks {
+  kept: KeptPool;
+  pool: ClusterPool;
+  /** Why nothing is claimed of it, where it says so itself. */
+  obstacle?: string;
+}
+
+/** What the store has now, beside what is known here; `labels` are this node's. */
+export function poolsOfNode(
+  listed: readonly Stored<PoolRecord>[],
+  known: readonly KeptPool[],
+  grants: readonly Grant[],
+  labels: Readonly<Record<string, string>>,
+): NodePool[] {
+  const inUse = new Set(grants.map(({ key }) => poolOf(key)));
+  const now = listed.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
+  const names = new Set([...now, ...known].map(({ name }) => name));
+  return [...names].flatMap((name) => {
+    const current = now.find((each) => each.name === name), earlier = known.find((each) => each.name === name);
+    const isUsed = inUse.has(name);
+    if (earlier === undefined || !isUsed) return current === undefined ? [] : openPool(current, undefined, labels);
+    const change = current === undefined ? "it is deleted" : changeOf(earlier, current);
+    return change === undefined ? openPool(current!, undefined, labels) : openPool(earlier, change, labels);
+  });
+}
+
+/** Without the store: as it was. */
+export function keptPools(known: readonly KeptPool[]): NodePool[] {
+  return known.flatMap((kept) => openPool(kept, undefined, {}));
+}
+
+function openPool(
+  kept: KeptPool,
+  change: string | undefined,
+  labels: Readonly<Record<string, string>>,
+): NodePool[] {
+  let pool: ClusterPool;
+  try {
+    pool = poolFrom(kept.name, kept.value);
+  } catch {
+    // The store has said so already: it is no record.
+    return [];
+  }
+  const other = Object.entries(pool.labels).find(([key, label]) => labels[key] !== label);
+  const obstacle = change ??
+    (!pool.isOpen
+      ? "it is closed"
+      : other === undefined
+      ? undefined
+      : `it is for nodes with the label ${other[0]}=${other[1]}`);
+  return [{ kept, pool, name: kept.name, birth: kept.birth, size: countBlocks(pool), obstacle }];
+}
+
+function changeOf(earlier: KeptPool, current: KeptPool): string | undefined {
+  if (earlier.birth !== current.birth) {
+    return "it was deleted and made anew, and this node has blocks of the earlier one";
+  }
+  try {
+    return shapeOf(earlier) === shapeOf(current)
+      ? undefined
+      : "its ranges have become others, and this node has blocks of the earlier ones: make another pool instead";
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+/** What may never change. */
+function shapeOf({ name, value }: KeptPool): string {
+  const { layout, ranges } = poolFrom(name, value);
+  return JSON.stringify([
+    layout,
+    ranges.map(({ subnet, first, last, size }) => [
+      [...subnet.bytes, subnet.bits],
+      [...first],
+      [...last],
+      String(size),
+    ]),
+  ]);
+}

@@ -1,0 +1,96 @@
+/** `patchbay node`: from the configuration to an agent that runs, or that does what is due and ends. */
+import { BY_HAND, type ClusterConf, clusterConfFrom, CONFIGURATION_FILE } from "../../cluster/configuration.ts";
+import { nodeKey } from "../../cluster/records.ts";
+import { agentLockPath } from "../../cluster/served-file.ts";
+import { openStore } from "../../cluster-stores/open.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { parseDocument } from "../../cni/json.ts";
+import { O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
+import { tryLockExclusive } from "../../process/lock.ts";
+import { stateDirectory } from "../../process/state-directory.ts";
+import { openStateFile } from "../../process/state-file.ts";
+import { expectLongLife } from "../daemon/long-life.ts";
+import { tellManager } from "../daemon/notify.ts";
+import { Agent } from "./agent.ts";
+import { AgentByHand } from "./by-hand.ts";
+import { NodeFiles } from "./files.ts";
+import { DATA_DIRECTORY } from "./paths.ts";
+import { thisNode } from "./self.ts";
+import type { AttachedAddresses } from "./use.ts";
+import { Watching } from "./watching.ts";
+
+/** A connected agent notices what concerns it, and a dead one is started again, within `notice` seconds. */
+const DELAYS = { notice: 2, ripening: 10 };
+/** `node sync` waits until what it claims is ripe. */
+const SYNC_PATIENCE_MS = 30_000;
+
+export interface NodeOptions {
+  config?: string;
+  dataDirectory?: string;
+  attachedAddresses: AttachedAddresses;
+  say(text: string): void;
+}
+
+/** A file that is named has to be there. */
+export function readClusterConf(path: string | undefined): ClusterConf {
+  const file = path ?? CONFIGURATION_FILE, text = readConfiguredFile(file);
+  if (text === undefined) {
+    if (path === undefined) return BY_HAND;
+    throw new CniError(INVALID_CONFIG, `${file}: no such file`);
+  }
+  try {
+    return clusterConfFrom(parseDocument(text, "it is no JSON"));
+  } catch (error) {
+    throw new CniError(INVALID_CONFIG, `${file}: ${errorText(error)}`, "", { cause: error });
+  }
+}
+
+/** Returns the exit status. Nothing is to be done at its end: it may be killed at any moment. */
+export async function runAgent(options: NodeOptions): Promise<number> {
+  expectLongLife();
+  const { agent, watching, signal } = start(options);
+  if (!tellManager("READY=1")) options.say(`runs as node ${agent.name}`);
+  await agent.run(watching, signal);
+  return 0;
+}
+
+/** The same once: for hosts without a service, and for timers. Returns the exit status: 1 when something is still wanted. */
+export async function syncNode(options: NodeOptions): Promise<number> {
+  const { agent, watching, stop } = start(options), deadline = performance.now() + SYNC_PATIENCE_MS;
+  while (!(await agent.look(watching))) {
+    if (performance.now() > deadline) {
+      options.say("not everything that it wants is done");
+      return 1;
+    }
+    await watching.wait(LOOK_MS);
+  }
+  stop();
+  return 0;
+}
+
+const LOOK_MS = 100;
+
+interface AnyAgent {
+  name: string;
+  run(watching: Watching, signal: AbortSignal): Promise<void>;
+  look(watching: Watching): Promise<boolean>;
+}
+
+function start(options: NodeOptions) {
+  const { attachedAddresses, say } = options;
+  const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store);
+  const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
+  lockForLife(files.stateDirectory);
+  const ending = new AbortController(), { signal } = ending;
+  const agent: AnyAgent = store.isWritable
+    ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: DELAYS })
+    : new AgentByHand({ node: self.node, store, files, say });
+  const watching = new Watching(store, nodeKey(self.node), signal);
+  return { agent, watching, signal, stop: () => ending.abort() };
+}
+
+/** One agent for each state directory. The lock ends with the process. */
+function lockForLife(directory: string): void {
+  const path = agentLockPath(directory), { fd } = openStateFile(path, O_RDWR | O_CREAT);
+  if (!tryLockExclusive(fd)) throw new Error(`${path} is locked: another 'patchbay node' runs on this host`);
+}

@@ -1,0 +1,85 @@
+/** What ADD is told of a pool: a file for each, from what the agent knows. */
+import type { ClusterNode } from "../../cluster/node.ts";
+import type { Grant } from "../../cluster/effects.ts";
+import { indexOf, poolOf } from "../../cluster/records.ts";
+import { extentsOf, servedRanges } from "../../cluster/served.ts";
+import type { ServedPool } from "../../cluster/served-file.ts";
+import type { ProtocolDriver } from "./driving.ts";
+import type { NodeFiles } from "./files.ts";
+import type { NodePool } from "./pools.ts";
+
+/** Writes what has changed, and nothing else. */
+export class ServedFiles {
+  private readonly written = new Map<string, string>();
+
+  constructor(private readonly files: NodeFiles) {}
+
+  write(served: readonly ServedPool[]): void {
+    for (const each of served) {
+      const text = JSON.stringify(each);
+      if (this.written.get(each.pool) === text) continue;
+      this.files.writeServed(each);
+      this.written.set(each.pool, text);
+    }
+    const names = new Set(served.map(({ pool }) => pool));
+    for (const pool of this.files.servedPools()) {
+      if (names.has(pool)) continue;
+      this.files.removeServed(pool);
+      this.written.delete(pool);
+    }
+  }
+}
+
+export interface ServedState {
+  node: ClusterNode;
+  driver: ProtocolDriver;
+  /** The store's, for sentences. */
+  store: string;
+  /** Pools of which every block has an owner. */
+  full: ReadonlySet<string>;
+}
+
+export function servedPool(
+  { name, pool, obstacle }: NodePool,
+  { node, driver, store, full }: ServedState,
+  grants: readonly Grant[],
+  isServed: (grant: Grant) => boolean,
+): ServedPool {
+  const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
+  const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
+  const why = obstacle ?? obstacleOf(node, driver) ??
+    (full.has(name) ? "each of its blocks has an owner" : undefined);
+  return {
+    pool: name,
+    node: node.self.node,
+    store,
+    layout: pool.layout,
+    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    extents: extentsOf(pool),
+    routes: pool.routes,
+    blocks: {
+      served: served.length,
+      ripening: count("held") - served.length,
+      closing: count("closing"),
+      unknown: count("unknown"),
+    },
+    ...why !== undefined && { obstacle: why },
+    ...driver.silent !== undefined && { silent: driver.silent },
+  };
+}
+
+/** Why no block comes to this node, whichever the pool. */
+export function obstacleOf({ standing, self }: ClusterNode, { alarm }: ProtocolDriver): string | undefined {
+  switch (standing) {
+    case "draining":
+      return `node ${self.node} is draining`;
+    case "contested":
+      return `two machines that run say that they are node ${self.node}: 'patchbay node list' shows it`;
+    case "refused":
+      return `another machine is node ${self.node} in the store: 'patchbay node replace' says which`;
+    case "away":
+    case "joined":
+      return alarm &&
+        `${alarm.by} has raised the alarm (${alarm.saw}): 'patchbay node check' shows who has lost what`;
+  }
+}

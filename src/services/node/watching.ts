@@ -1,0 +1,58 @@
+/** The watch of this node's own record, begun again whenever it ends; and waiting for what it tells. */
+import type { ClusterStore } from "../../cluster/store.ts";
+import { delay } from "../../cluster-stores/delay.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+
+/** Between two attempts to begin. */
+const PAUSE_MS = 1000;
+
+export class Watching {
+  private hasChanged = false;
+  /** Undefined while it runs. */
+  private endedAt: number | undefined = preciseSecondsSinceBoot();
+  private wake: () => void = () => {};
+
+  constructor(store: ClusterStore, key: string, private readonly signal: AbortSignal) {
+    void this.keepUp(store, key);
+  }
+
+  private async keepUp(store: ClusterStore, key: string): Promise<void> {
+    while (!this.signal.aborted) {
+      const begun = performance.now();
+      await store.watch(key, () => this.changed(), this.signal);
+      this.endedAt ??= preciseSecondsSinceBoot();
+      if (performance.now() - begun < PAUSE_MS) await delay(PAUSE_MS, this.signal);
+    }
+  }
+
+  private changed(): void {
+    this.endedAt = undefined;
+    this.hasChanged = true;
+    this.wake();
+  }
+
+  /** Whether something may have changed since it was asked last. */
+  takeChange(): boolean {
+    const has = this.hasChanged;
+    this.hasChanged = false;
+    return has;
+  }
+
+  /** For how many seconds nobody would have told of a change. */
+  get lostFor(): number {
+    return this.endedAt === undefined ? 0 : preciseSecondsSinceBoot() - this.endedAt;
+  }
+
+  /** Ends early when something has changed. */
+  async wait(ms: number): Promise<void> {
+    if (this.hasChanged || this.signal.aborted) return;
+    await new Promise<void>((done) => {
+      const timer = setTimeout(done, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        done();
+      };
+      this.signal.addEventListener("abort", this.wake, { once: true });
+    });
+  }
+}
