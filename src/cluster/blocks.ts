@@ -149,6 +149,7 @@ export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], n
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
   for (const pool of pools) yield* verifyBlocks(node, pool, newClaim);
+  yield* node.report();
 }
 
 function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {

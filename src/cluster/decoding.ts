@@ -62,6 +62,8 @@ const decoders: Record<RecordKind, (value: Values, named: RecordName) => Cluster
     boot: text(value, "boot"),
     state: word(value, "state", ["joined", "draining", "off"]),
     ...value["isContested"] === true && { isContested: true },
+    ...value["heard"] !== undefined && { heard: text(value, "heard") },
+    ...value["conflicts"] !== undefined && { conflicts: texts(value, "conflicts") },
   }),
   block: (value, { index }): BlockRecord => {
     const own = whole(value, "index", 0);
@@ -92,6 +94,14 @@ function text(value: Values, key: string): string {
   if (typeof found !== "string") throw new Error(`"${key}" is no text`);
   if (found.length > TEXT_LIMIT) throw new Error(`"${key}" is longer than ${TEXT_LIMIT}`);
   return found;
+}
+
+function texts(value: Values, key: string): string[] {
+  const found = value[key];
+  if (Array.isArray(found) && found.length <= TEXT_LIMIT && found.every((one) => typeof one === "string")) {
+    return found;
+  }
+  throw new Error(`"${key}" is no list of texts`);
 }
 
 function word<Word extends string>(value: Values, key: string, words: readonly Word[]): Word {

@@ -39,6 +39,8 @@ export class ClusterNode {
   quietSince?: number;
   /** Blocks that are another node's, although containers here have addresses of them: a person has to decide. */
   readonly conflicts = new Map<string, string>();
+  /** As it was read last. */
+  private record?: Stored<NodeRecord>;
 
   constructor(
     readonly self: Self,
@@ -60,6 +62,7 @@ export class ClusterNode {
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       const found = yield* readStored<NodeRecord>(key), wanted = yield* this.recordFor(found);
       if (wanted === undefined) {
+        this.record = found;
         yield* this.accept(found!.value);
         return attempt === 0;
       }
@@ -69,6 +72,7 @@ export class ClusterNode {
       }
       const written = yield* putRecord(key, found, wanted);
       if (typeof written === "object") {
+        this.record = written.won;
         yield* this.accept(wanted);
         return false;
       }
@@ -131,6 +135,23 @@ export class ClusterNode {
       if (typeof written === "object") return;
     }
     throw new StoreSilent("the alarm cannot be written");
+  }
+
+  /** After it has looked at all of its blocks: whether the alarm may be taken away depends on everybody. */
+  *report(): Steps<void> {
+    const alarm = yield* readStored<AlarmRecord>(ALARM_KEY), { record } = this;
+    // Two machines with one name would write over what the other says.
+    if (record === undefined || record.value.boot !== this.self.boot) return;
+    const conflicts = [...this.conflicts.keys()].sort(), heard = alarm?.birth;
+    const { heard: before, conflicts: known = [], ...value } = record.value;
+    if (before === heard && JSON.stringify(known) === JSON.stringify(conflicts)) return;
+    const written = yield* putRecord<NodeRecord>(record.key, record, {
+      ...value,
+      ...heard !== undefined && { heard },
+      ...conflicts.length > 0 && { conflicts },
+    });
+    // What was lost or not answered is looked at again with the next verification.
+    if (typeof written === "object") this.record = written.won;
   }
 
   /** Known only when it is on the disk: what could not be written has not been decided. */

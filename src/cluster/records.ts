@@ -20,6 +20,10 @@ export interface NodeRecord {
   state: "joined" | "draining" | "off";
   /** Two that run say that they are this node: only a person can tell. */
   isContested?: true;
+  /** The birth of the alarm since which it has looked whether the store has all of its blocks. */
+  heard?: string;
+  /** Blocks that are another node's, although containers here have addresses of them. */
+  conflicts?: readonly string[];
 }
 
 export interface BlockOwner {

@@ -15,7 +15,14 @@ import {
   StoreSilent,
 } from "../../src/cluster/effects.ts";
 import { ClusterNode } from "../../src/cluster/node.ts";
-import { ALARM_KEY, type BlockRecord, type Stored } from "../../src/cluster/records.ts";
+import {
+  ALARM_KEY,
+  type AlarmRecord,
+  type BlockRecord,
+  type NodeRecord,
+  type Stored,
+} from "../../src/cluster/records.ts";
+import { recoveryOf } from "../../src/cluster/recovery.ts";
 import { freeBlocksOf, markOff } from "../../src/cluster/removal.ts";
 
 export interface Scenario {
@@ -76,6 +83,7 @@ export class World {
   readonly log: string[] = [];
   /** How often a container got an address. */
   uses = 0;
+  recoveries = 0;
 
   constructor(private readonly random: Random, private readonly scenario: Scenario) {
     this.machines = ["n1", "n2", "n3"].map((node) => this.newMachine(node, `m-${node}`));
@@ -165,10 +173,14 @@ export class World {
 
   /** A person takes the alarm away when everybody has been heard of, and there is no conflict. */
   private recover(): void {
-    const areAllHeard = this.machines.every(({ isOn, isCut, agent, concerns }) =>
-      isOn && !isCut && agent !== undefined && agent.verified >= concerns && agent.node.conflicts.size === 0
-    );
-    if (areAllHeard && this.records.delete(ALARM_KEY)) this.note("the alarm is taken away");
+    const alarm = this.records.get(ALARM_KEY) as Stored<AlarmRecord> | undefined;
+    if (alarm === undefined) return;
+    const nodes = [...this.records.values()].filter(({ key }) => key.startsWith("node/")) as Stored<NodeRecord>[];
+    const { unheard, conflicts } = recoveryOf(alarm, nodes);
+    if (unheard.length > 0 || conflicts.length > 0) return;
+    this.records.delete(ALARM_KEY);
+    this.recoveries++;
+    this.note("the alarm is taken away");
   }
 
   /** What somebody owns only goes when its owner gives it up (a finalizer). */

@@ -57,6 +57,9 @@ export class Agent implements NodeAtWork {
     this.serve();
   }
 
+  /** What it claims has to ripen. */
+  readonly patienceMs = 30_000;
+
   get name(): string {
     return this.node.self.node;
   }

@@ -30,6 +30,8 @@ export class AgentByHand {
     this.known = files.servedPools().flatMap((pool) => files.readServed(pool) ?? []);
   }
 
+  readonly patienceMs = 0;
+
   get name(): string {
     return this.options.node;
   }

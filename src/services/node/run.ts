@@ -21,8 +21,6 @@ import { Watching } from "./watching.ts";
 
 /** A connected agent notices what concerns it, and a dead one is started again, within `notice` seconds. */
 const DELAYS = { notice: 2, ripening: 10 };
-/** `node sync` waits until what it claims is ripe. */
-const SYNC_PATIENCE_MS = 30_000;
 
 export interface NodeOptions {
   config?: string;
@@ -56,7 +54,7 @@ export async function runAgent(options: NodeOptions): Promise<number> {
 
 /** The same once: for hosts without a service, and for timers. Returns the exit status: 1 when something is still wanted. */
 export async function syncNode(options: NodeOptions): Promise<number> {
-  const { agent, watching, stop } = start(options), deadline = performance.now() + SYNC_PATIENCE_MS;
+  const { agent, watching, stop } = start(options), deadline = performance.now() + agent.patienceMs;
   while (!(await agent.look(watching))) {
     if (performance.now() > deadline) {
       options.say("not everything that it wants is done");
@@ -72,6 +70,8 @@ const LOOK_MS = 100;
 
 interface AnyAgent {
   name: string;
+  /** How long doing what is due may take. */
+  patienceMs: number;
   run(watching: Watching, signal: AbortSignal): Promise<void>;
   look(watching: Watching): Promise<boolean>;
 }
