@@ -2,7 +2,8 @@
 import { errorText } from "../cni/error.ts";
 import { isObject, nestsDeeper } from "../cni/json.ts";
 import { type ClusterRecord, ForeignRecord } from "./effects.ts";
-import { isPoolName, poolFrom } from "./pool.ts";
+import { poolFrom } from "./pool.ts";
+import { isPoolName } from "./pool-name.ts";
 import { ALARM_KEY, type AlarmRecord, type BlockOwner, type BlockRecord, type NodeRecord } from "./records.ts";
 import type { RecordKind } from "./store.ts";
 

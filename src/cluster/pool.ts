@@ -19,6 +19,7 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
+import { isPoolName } from "./pool-name.ts";
 
 export interface ClusterPool {
   name: string;
@@ -93,10 +94,6 @@ const POOL_KEYS = ["layout", "state", "ranges", "routes", "nodes", "spare", "mos
 const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
 
 type UnknownRecord = Readonly<Record<string, unknown>>;
-
-export function isPoolName(name: string): boolean {
-  return /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(name);
-}
 
 /** What a person, or another program, has written: each refusal names the key and the value. */
 export function poolFrom(name: string, value: unknown): ClusterPool {

@@ -8,7 +8,7 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { type ClusterPool, type Piece, piecesOf } from "./pool.ts";
+import { type ClusterPool, countBlocks, type Piece, piecesOf } from "./pool.ts";
 
 /** As host-local's configuration has it. */
 export interface ServedRange {
@@ -16,6 +16,26 @@ export interface ServedRange {
   rangeStart: string;
   rangeEnd: string;
   gateway?: string;
+}
+
+/** All that the blocks of a pool have of a family, whoever serves them: for what is said of an address. */
+export interface PoolExtent {
+  subnet: string;
+  /** The first address of block 0, and the last of all blocks. */
+  first: string;
+  last: string;
+  /** How many addresses a block has, in digits: a block of IPv6 may have more than a number can say. */
+  blockSize: string;
+}
+
+export function extentsOf(pool: ClusterPool): PoolExtent[] {
+  const blocks = BigInt(countBlocks(pool));
+  return pool.ranges.map(({ subnet, first, size }) => ({
+    subnet: formatPrefix(subnet),
+    first: formatAddress(first),
+    last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
+    blockSize: String(size),
+  }));
 }
 
 /** One list for each family, in which the ranges of all blocks are in order. */

@@ -2,7 +2,7 @@
 import { StoreSilent } from "../../cluster/effects.ts";
 import { type ClusterPool, poolFrom } from "../../cluster/pool.ts";
 import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
-import { servedRanges } from "../../cluster/served.ts";
+import { extentsOf, servedRanges } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
@@ -76,6 +76,7 @@ export class AgentByHand {
       store: store.name,
       layout: pool.layout,
       ranges: servedRanges(pool, own.map(({ value }) => value.index)),
+      extents: extentsOf(pool),
       routes: pool.routes,
       blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },
       obstacle: `${store.name} say which blocks are its own`,

@@ -2,7 +2,7 @@
 import type { ClusterNode } from "../../cluster/node.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { servedRanges } from "../../cluster/served.ts";
+import { extentsOf, servedRanges } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -55,6 +55,7 @@ export function servedPool(
     store,
     layout: pool.layout,
     ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    extents: extentsOf(pool),
     routes: pool.routes,
     blocks: {
       served: served.length,
