@@ -8,7 +8,7 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { type ClusterPool, countBlocks, type Piece, piecesOf } from "./pool.ts";
+import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
 
 /** As host-local's configuration has it. */
 export interface ServedRange {
@@ -41,10 +41,11 @@ export function extentsOf(pool: ClusterPool): PoolExtent[] {
 /** One list for each family, in which the ranges of all blocks are in order. */
 export function servedRanges(pool: ClusterPool, blocks: readonly number[]): ServedRange[][] {
   return pool.ranges.map((range, at) =>
-    blocks.toSorted((one, other) => one - other).flatMap((index) => {
+    blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
       const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayIn(pool, piece);
       const kept = [
         ...range.excluded,
+        ...pool.singles.map(alone),
         ...(gateway === undefined ? [] : [alone(gateway)]),
         ...ofTheSubnet(piece.subnet),
       ];
@@ -56,6 +57,11 @@ export function servedRanges(pool: ClusterPool, blocks: readonly number[]): Serv
       }));
     })
   );
+}
+
+/** The addresses among the blocks that ADD gives to who asks for them. */
+export function servedSingles(pool: ClusterPool, blocks: readonly number[]): string[] {
+  return blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
 }
 
 /** For how many containers the blocks have addresses: each gets one of every family. */
