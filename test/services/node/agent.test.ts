@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import type { ServedPool } from "../../../src/cluster/served-file.ts";
+import { ownShare } from "../../support/share.ts";
 import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
@@ -320,7 +321,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
   }],
 ];
 
-test.concurrent.each(cases)("%s", async (_, work) => {
+test.concurrent.each(ownShare(cases))("%s", async (_, work) => {
   await using cluster = await openCluster();
   await cluster.write("pool/lan", LAN);
   await work(cluster);
