@@ -20,7 +20,7 @@ import { type ClusterPool, countBlocks, MOST_SINGLES, offsetOf, type PoolRange, 
 /** As many as ADD reads without being slower for it. */
 const MOST_BLOCKS_OF_NODE = 1024;
 
-const POOL_KEYS = ["layout", "state", "ranges", "singles", "routes", "nodes", "spare", "mostBlocks"];
+const POOL_KEYS = ["layout", "state", "ranges", "singles", "routes", "nodes", "spare", "mostBlocks", "probe"];
 const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
 
 type UnknownRecord = Readonly<Record<string, unknown>>;
@@ -46,6 +46,7 @@ export function poolFrom(name: string, value: unknown): ClusterPool {
     labels: labelsFrom(record["nodes"] ?? { matchLabels: {} }),
     spare: countFrom(record, "spare", 0, 1),
     mostBlocks: countFrom(record, "mostBlocks", 1, MOST_BLOCKS_OF_NODE),
+    probedLink: record["probe"] === undefined ? undefined : probedLinkFrom(record["probe"], layout),
   };
   if (countBlocks(pool) === 0) throw invalid("ranges", "they are smaller than one block");
   if (pool.singles.length > MOST_SINGLES) throw invalid("singles", `there are more than ${MOST_SINGLES}`);
@@ -129,6 +130,15 @@ function routeFrom(value: unknown, at: string): PoolRoute {
   if (prefix === undefined || hasHostBits(prefix)) throw refused(at, "dst", dst, "is no subnet");
   if (gw !== undefined && canonicalAddress(gw) === undefined) throw refused(at, "gw", gw, "is no address");
   return { dst, ...gw !== undefined && { gw } };
+}
+
+/** In a routed pool nobody else can have the addresses: nobody routes them elsewhere. */
+function probedLinkFrom(value: unknown, layout: ClusterPool["layout"]): string {
+  const record = recordOf(value, "probe", ["link"]), link = text(record, "probe", "link");
+  if (layout === "routed") throw invalid("probe", "the blocks of a routed pool are no link's");
+  if (link === undefined) throw missing("probe.link");
+  if (!/^[^\s/:]{1,15}$/.test(link)) throw refused("probe", "link", link, "is no name of a link");
+  return link;
 }
 
 function labelsFrom(value: unknown): Record<string, string> {

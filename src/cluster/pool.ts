@@ -22,6 +22,8 @@ export interface ClusterPool {
   spare: number;
   /** A node's. */
   mostBlocks: number;
+  /** The host's link on which a node asks, before it gives out a block, whether somebody has an address of it already. */
+  probedLink?: string;
 }
 
 export interface PoolRoute {

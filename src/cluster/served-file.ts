@@ -19,6 +19,8 @@ export interface ServedPool {
   /** One for each family, in the same order. */
   extents: PoolExtent[];
   routes: readonly PoolRoute[];
+  /** Addresses of its blocks that hosts of the segment have without the cluster's knowledge. */
+  foreign?: readonly string[];
   /** How many blocks are served, ripen, are emptied before they are given back, and may have addresses that nobody knows. */
   blocks: { served: number; ripening: number; closing: number; unknown: number };
   /** Why no block comes to it: `draining`, `an alarm: …`; undefined when one may come any time. */

@@ -62,6 +62,16 @@ export class NodeFiles {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** By block. */
+  readForeign(): Record<string, readonly string[]> {
+    const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
+    return isObject(found) ? found as Record<string, readonly string[]> : {};
+  }
+
+  saveForeign(found: Record<string, readonly string[]>): void {
+    this.write(`${this.stateDirectory}/node~foreign`, { found }, false);
+  }
+
   readPools(): KeptPool[] {
     const found = this.read(`${this.own}/pools.json`)?.["pools"];
     return Array.isArray(found) ? found as KeptPool[] : [];

@@ -89,7 +89,9 @@ export class PoolKeeper {
     const quiet = node.quietSince === undefined ? 0 : now - node.quietSince;
     if (quiet < node.delays.ripening || now < this.ripenAgainAt) return;
     for (const grant of this.unripe()) {
-      if (await driver.run(ripenBlock(node, grant))) continue;
+      const pool = this.agent.pools.find(({ name }) => name === poolOf(grant.key));
+      const isAsked = pool !== undefined && await this.agent.foreign.isAsked(pool, grant);
+      if (isAsked && await driver.run(ripenBlock(node, grant))) continue;
       this.ripenAgainAt = now + AGAIN_S;
       return;
     }

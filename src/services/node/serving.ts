@@ -40,11 +40,12 @@ export interface ServedState {
   full: ReadonlySet<string>;
   /** The node that has an address that ADD has asked for, by pool. */
   ofOthers: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  foreignOf(pool: string): string[];
 }
 
 export function servedPool(
   { name, pool, obstacle }: NodePool,
-  { node, driver, store, full, ofOthers }: ServedState,
+  { node, driver, store, full, ofOthers, foreignOf }: ServedState,
   grants: readonly Grant[],
   isServed: (grant: Grant) => boolean,
 ): ServedPool {
@@ -52,15 +53,17 @@ export function servedPool(
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
   const why = obstacle ?? obstacleOf(node, driver) ??
     (full.has(name) ? "each of its blocks has an owner" : undefined);
+  const foreign = foreignOf(name);
   return {
     pool: name,
     node: node.self.node,
     store,
     layout: pool.layout,
-    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key)), foreign),
+    ...foreign.length > 0 && { foreign },
     singles: {
       all: pool.singles.map(formatAddress),
-      served: servedSingles(pool, served.map(({ key }) => indexOf(key))),
+      served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
       ofOthers: Object.fromEntries(ofOthers.get(name) ?? []),
     },
     extents: extentsOf(pool),

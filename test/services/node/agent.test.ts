@@ -94,6 +94,27 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     },
   ],
 
+  ["a host of the segment that has an address of a block: nobody here gets that address", async (cluster) => {
+    await cluster.machine.sh(
+      "ip netns add stranger; ip link add seg0 type veth peer name eth0 netns stranger; ip link set seg0 up; " +
+        "ip -n stranger link set eth0 up; ip -n stranger address add fd01::5/64 dev eth0 nodad; " +
+        "for last in 0 1 2 3 4 5 6 7 8 9; do ip -n stranger address add 10.1.0.$((last * 16 + 5))/24 dev eth0; done",
+    );
+    const ranges = [{ ...LAN.ranges[0], to: "10.1.0.160" }, { cidr: "fd01::/64", from: "fd01::", blockSize: 16 }];
+    await cluster.write("pool/lan", { layout: "flat", ranges, probe: { link: "seg9" } });
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    await cluster.machine.sh("until grep -q 'no link seg9' /run/nodes/n1/log; do sleep 0.1; done");
+    expect((await n1.served("lan"))!.blocks.served).toBe(0);
+    await n1.kill();
+    await cluster.write("pool/lan", { layout: "flat", ranges, probe: { link: "seg0" } });
+    await n1.start();
+    const { foreign, ranges: [own] } = await n1.until("lan", isServing);
+    expect(foreign![0]).toMatch(/^10\.1\.0\.(5|21|37|53|69|85|101|117|133|149)$/);
+    expect(own!.map(({ rangeEnd }) => rangeEnd)).not.toContain(foreign![0]!);
+    expect(own!).toHaveLength(2);
+  }],
+
   ["a node that drains gives back what is empty, and what has leases when they are gone", async (cluster) => {
     const n1 = await cluster.node("n1");
     await n1.start();
