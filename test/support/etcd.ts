@@ -26,8 +26,13 @@ export class Etcd implements AsyncDisposable {
 
   private constructor(readonly machine: Machine, private readonly setup: EtcdSetup) {}
 
+  /** No member runs yet. */
+  static prepare(machine: Machine, setup: EtcdSetup): Etcd {
+    return new Etcd(machine, setup);
+  }
+
   static async start(machine: Machine, setup: EtcdSetup): Promise<Etcd> {
-    const etcd = new Etcd(machine, setup);
+    const etcd = Etcd.prepare(machine, setup);
     for (const { name } of setup.members) etcd.begin(name);
     await etcd.untilReady();
     return etcd;

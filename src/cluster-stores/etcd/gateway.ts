@@ -208,5 +208,6 @@ function identityOf({ caFile, certFile, keyFile, serverName }: EtcdConf): HttpId
       certFrom: `the certificate in certFile ${certFile}`,
     },
     ...serverName !== undefined && { serverName },
+    nameKey: "serverName",
   };
 }
