@@ -8,30 +8,15 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
+import { gatewayInBlock, type PoolExtent, type ServedRange } from "./served-file.ts";
 import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
-
-/** As host-local's configuration has it. */
-export interface ServedRange {
-  subnet: string;
-  rangeStart: string;
-  rangeEnd: string;
-  gateway?: string;
-}
-
-/** All that the blocks of a pool have of a family, whoever serves them: for what is said of an address. */
-export interface PoolExtent {
-  subnet: string;
-  /** The first address of block 0, and the last of all blocks. */
-  first: string;
-  last: string;
-  /** How many addresses a block has, in digits: a block of IPv6 may have more than a number can say. */
-  blockSize: string;
-}
 
 export function extentsOf(pool: ClusterPool): PoolExtent[] {
   const blocks = BigInt(countBlocks(pool));
-  return pool.ranges.map(({ subnet, first, size }) => ({
+  return pool.ranges.map(({ subnet, first, size, gateway }) => ({
     subnet: formatPrefix(subnet),
+    ...gateway !== undefined && { gateway: formatAddress(gateway) },
+    ...pool.layout === "routed" && { blockLength: first.length * 8 - (size.toString(2).length - 1) },
     first: formatAddress(first),
     last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
     blockSize: String(size),
@@ -47,7 +32,7 @@ export function servedRanges(
   const foreigners = foreign.map((address) => alone(parseAddress(address)!));
   return pool.ranges.map((range, at) =>
     blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
-      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayIn(pool, piece);
+      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayOf(pool, piece);
       const kept = [
         ...range.excluded,
         ...pool.singles.map(alone),
@@ -95,11 +80,8 @@ function numberOf(address: string): bigint {
   return toBigInt(parseAddress(address)!);
 }
 
-/** In a routed pool the node itself has the block's first address. */
-function gatewayIn({ layout }: ClusterPool, { first, subnet }: Piece): Uint8Array | undefined {
-  const bits = first.length * 8;
-  if (layout === "flat" || bits - subnet.bits < 2) return undefined;
-  return fromBigInt(toBigInt(first) + 1n, first.length);
+function gatewayOf({ layout }: ClusterPool, { subnet }: Piece): Uint8Array | undefined {
+  return layout === "flat" ? undefined : gatewayInBlock(subnet);
 }
 
 function alone(address: Uint8Array): Prefix {

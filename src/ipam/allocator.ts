@@ -7,10 +7,10 @@ import { secondsSinceBoot } from "../ffi/clock.ts";
 import { compareAddresses, contains, formatAddress, lastOf, nextAddress, type Prefix } from "../net/address.ts";
 import { leasedAddresses, readCursor, readLease } from "./go-directory.ts";
 import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./layout.ts";
-import { capacityOf, formatRangeSet, isInRange, type Range, rangeOf, type RangeSet } from "./range.ts";
+import { capacityOf, formatRangeSet, isInRange, type Range, rangeOf, type RangeSet, rangesIn } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
-import { noteCursor, type Stretch, stretchesAfter } from "./round-robin.ts";
+import { noteCursor, type Stretch, Stretches } from "./round-robin.ts";
 import { exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
 
 export interface AllocationRequest {
@@ -34,8 +34,8 @@ export interface PassingSet {
   lapses: number;
   /** The request with the set as it is now; undefined when none of its ranges is there any more. */
   readAgain(): AllocationRequest | undefined;
-  /** Why none of it is given, or not this address, in place of the reference plugin's words. */
-  refusal(address: Uint8Array | undefined): Error;
+  /** Why nothing is given, in place of the reference plugin's words. */
+  refusal(): Error;
 }
 
 export interface Allocated {
@@ -67,8 +67,8 @@ function allocateRequested(store: Store, request: AllocationRequest, address: Ui
     used = readAgain(request);
     return used && attempt(used, true);
   });
-  if (allocated === undefined) throw passing?.refusal(address) ?? refusal(leasedText(address, request.set));
-  noteCursor(store, used, readCursor(store.directory, request.rangeId), allocated);
+  if (allocated === undefined) throw passing?.refusal() ?? refusal(leasedText(address, request.set));
+  noteCursor(store, used, readCursor(store.directory, request.rangeId), address);
   return allocated;
 }
 
@@ -113,8 +113,8 @@ function allocateNext(store: Store, request: AllocationRequest): Allocated {
     settleAll(store, existingBlocks(store));
     return used && search(store, used, last);
   });
-  if (found === undefined) throw request.passing?.refusal(undefined) ?? exhausted(store, request.set);
-  noteCursor(store, used, last, found);
+  if (found === undefined) throw request.passing?.refusal() ?? exhausted(store, request.set);
+  noteCursor(store, used, last, found.address);
   return found;
 }
 
@@ -122,10 +122,10 @@ function allocateNext(store: Store, request: AllocationRequest): Allocated {
 function rejectSecond(store: Store, { set, lease, containerId }: AllocationRequest): void {
   // Very old lease files name only the container.
   const old = leaseOf({ containerId });
-  let within: Prefix | undefined;
-  for (const range of set) {
-    if (range.within !== undefined && range.within === within) continue;
-    within = range.within;
+  // What comes and goes is looked through once, whichever ranges of it are there.
+  const count = set.at(0)?.within === undefined ? set.length : 1;
+  for (let number = 0; number < count; number++) {
+    const range = set.at(number)!;
     for (const block of blocksOf(store, range)) {
       rejectHeld(store, block, range, lease, containerId);
       rejectHeld(store, block, range, old, containerId);
@@ -162,8 +162,9 @@ function blocksOf(store: Store, range: Range): Block[] {
 
 /** Tries every address of the set once, in order, starting after `last`. */
 function search(store: Store, request: AllocationRequest, last: string | undefined): Allocated | undefined {
-  for (const stretch of stretchesAfter(request.set, last)) {
-    const found = searchIn(store, request, stretch);
+  const stretches = new Stretches(request.set, last);
+  for (let step = 0; step < stretches.count; step++) {
+    const stretch = stretches.at(step), found = stretch && searchIn(store, request, stretch);
     if (found !== undefined) return found;
     if (isOutdated(store, request)) return undefined;
   }
@@ -228,7 +229,7 @@ function exhausted(store: Store, set: RangeSet): CniError {
   const message = `no IP addresses available in range set: ${formatRangeSet(set)}`;
   const { quarantineSeconds } = store;
   let restingCount = 0;
-  for (const range of quarantineSeconds > 0 ? set : []) {
+  for (const range of quarantineSeconds > 0 ? rangesIn(set) : []) {
     for (const block of blocksOf(store, range)) {
       const isResting = restingIn(store, block);
       block.slots.forEach((slot, index) => {
@@ -249,7 +250,7 @@ export function countFree(directory: string, set: RangeSet): bigint {
 /** The number of leased addresses of the set, according to the lease files. */
 export function countLeased(directory: string, set: RangeSet): number {
   const leased = leasedAddresses(directory);
-  return set.reduce((sum, range) => {
+  return rangesIn(set).reduce((sum, range) => {
     const isTaken = (address: Uint8Array) => isInRange(range, address) && !isGateway(range, address);
     return sum + leased.filter(isTaken).length;
   }, 0);
@@ -258,7 +259,11 @@ export function countLeased(directory: string, set: RangeSet): number {
 /** The address that `allocate` would take next, according to the lease files; undefined when none is free. */
 export function likelyNext(directory: string, set: RangeSet, rangeId: string): Uint8Array | undefined {
   const leased = new Set(leasedAddresses(directory).map(formatAddress));
-  for (const { range, from, to } of stretchesAfter(set, readCursor(directory, rangeId))) {
+  const stretches = new Stretches(set, readCursor(directory, rangeId));
+  for (let step = 0; step < stretches.count; step++) {
+    const stretch = stretches.at(step);
+    if (stretch === undefined) continue;
+    const { range, from, to } = stretch;
     for (let address = from; compareAddresses(address, to) <= 0; address = nextAddress(address)) {
       if (!isGateway(range, address) && !leased.has(formatAddress(address))) return address;
       // Behind the last of all addresses comes the first.

@@ -43,6 +43,8 @@ import { formatAddress, parseAddress } from "../net/address.ts";
 
 /** With a folder of leases for each network. */
 export const DEFAULT_DATA_DIRECTORY = "/var/lib/cni/networks";
+/** With a folder of leases for each pool, which networks share. Go's plugin never works there. */
+export const DEFAULT_POOLS_DIRECTORY = "/var/lib/patchbay/pools";
 
 /** Throws for what is no network's name: `..` leads out of the data directory. */
 export function leaseDirectory(dataDirectory: string, network: string): string {

@@ -2,7 +2,7 @@
 import { SyscallError } from "../ffi/errno.ts";
 import { compareAddresses, formatAddress, nextAddress, parseAddress } from "../net/address.ts";
 import { readCursor, writeCursor } from "./go-directory.ts";
-import { type Range, rangeOf, type RangeSet } from "./range.ts";
+import { indexOfRange, type Range, type RangeSet } from "./range.ts";
 import { atCursor, type Store } from "./store.ts";
 
 interface Round {
@@ -18,19 +18,30 @@ export interface Stretch {
   to: Uint8Array;
 }
 
-/** All addresses of the set once, in the order in which they are tried after `last`. */
-export function stretchesAfter(set: RangeSet, last: string | undefined): Stretch[] {
-  const cursor = last === undefined ? undefined : parseAddress(last), current = cursor && rangeOf(set, cursor);
-  const first = current === undefined ? 0 : set.indexOf(current), stretches: Stretch[] = [];
-  if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
-    stretches.push({ range: current, from: nextAddress(cursor!), to: current.end });
+/** All addresses of a set once, in the order in which they are tried after `last`: stretch by stretch. */
+export class Stretches {
+  /** How many there are, with an empty one where `last` ends its range. */
+  readonly count: number;
+  private readonly cursor: Uint8Array | undefined;
+  private readonly first: number;
+
+  constructor(private readonly set: RangeSet, last: string | undefined) {
+    const cursor = last === undefined ? undefined : parseAddress(last);
+    const current = cursor === undefined ? -1 : indexOfRange(set, cursor);
+    this.cursor = current < 0 ? undefined : cursor;
+    this.first = Math.max(0, current);
+    this.count = set.length + (current < 0 ? 0 : 1);
   }
-  for (let step = current === undefined ? 0 : 1; step < set.length; step++) {
-    const range = set[(first + step) % set.length]!;
-    stretches.push({ range, from: range.start, to: range.end });
+
+  at(step: number): Stretch | undefined {
+    const { set, cursor, first } = this, range = set.at((first + step) % set.length)!;
+    if (cursor !== undefined && step === 0) {
+      return compareAddresses(cursor, range.end) < 0
+        ? { range, from: nextAddress(cursor), to: range.end }
+        : undefined;
+    }
+    return { range, from: range.start, to: cursor !== undefined && step === set.length ? cursor : range.end };
   }
-  if (current !== undefined) stretches.push({ range: current, from: current.start, to: cursor! });
-  return stretches;
 }
 
 /**
@@ -41,16 +52,15 @@ export function noteCursor(
   store: Store,
   { set, rangeId }: Round,
   last: string | undefined,
-  { address, range }: { address: Uint8Array; range: Range },
+  address: Uint8Array,
 ): void {
   try {
     atCursor(store, () => {
       const now = readCursor(store.directory, rangeId);
       const other = now === undefined || now === last ? undefined : parseAddress(now);
-      const otherRange = other && rangeOf(set, other);
-      if (other !== undefined && otherRange !== undefined) {
+      if (other !== undefined && indexOfRange(set, other) >= 0) {
         const from = last === undefined ? undefined : parseAddress(last);
-        const [ours, theirs] = [rangesUntil(set, from, address, range), rangesUntil(set, from, other, otherRange)];
+        const ours = rangesUntil(set, from, address), theirs = rangesUntil(set, from, other);
         if (ours < theirs || (ours === theirs && compareAddresses(address, other) < 0)) return;
       }
       writeCursor(store.directory, rangeId, address);
@@ -64,9 +74,8 @@ export function noteCursor(
 }
 
 /** After how many ranges a search that starts at `from` reaches the address. */
-function rangesUntil(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array, range: Range): number {
-  const start = from && rangeOf(set, from);
-  const steps = set.indexOf(range) - (start === undefined ? 0 : set.indexOf(start));
-  const isPast = range === start && compareAddresses(address, from!) <= 0;
-  return (steps + set.length) % set.length + (isPast ? set.length : 0);
+function rangesUntil(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array): number {
+  const start = from === undefined ? -1 : indexOfRange(set, from), index = indexOfRange(set, address);
+  const isPast = index === start && compareAddresses(address, from!) <= 0;
+  return (index - Math.max(0, start) + set.length) % set.length + (isPast ? set.length : 0);
 }

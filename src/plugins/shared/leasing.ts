@@ -1,7 +1,7 @@
 /** What the IPAM plugins with a lease store share: the addresses asked for, one of each set or none, and the result. */
 import { invalidArg, parseCniArgs } from "../../cni/args.ts";
 import { CniError, errorText, INTERNAL, IO_FAILURE } from "../../cni/error.ts";
-import type { Dns, IpConfig, Result } from "../../cni/result.ts";
+import type { Dns, IpConfig, Result, Route } from "../../cni/result.ts";
 import { ENOENT, SyscallError } from "../../ffi/errno.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
 import { allocate, type Allocated, type AllocationRequest, giveBack } from "../../ipam/allocator.ts";
@@ -71,6 +71,11 @@ export function giveBackAll(store: Store, lease: StoredLease, taken: readonly Al
 export function ipConfig(address: Uint8Array, { subnet, gateway }: Range): IpConfig {
   const text = `${formatAddress(address)}/${subnet.bits}`;
   return gateway === undefined ? { address: text } : { address: text, gateway: formatAddress(gateway) };
+}
+
+/** The routes that were there first count. */
+export function addMissingRoutes(routes: Route[], more: readonly Route[]): void {
+  for (const route of more) if (!routes.some(({ dst }) => dst === route.dst)) routes.push(route);
 }
 
 /** The addresses of prevResult, which the attachment probably leases. */

@@ -6,7 +6,7 @@ import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
 import type { PoolRecord } from "../../cluster/records.ts";
 import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
-import { idAt, identify, makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
 import { errorText } from "../../cni/error.ts";
 
@@ -108,16 +108,8 @@ export class NodeFiles {
 
   /** Another one each time that ADD wishes. */
   wishOf(pool: string): string | undefined {
-    const path = wishPath(this.stateDirectory, pool);
-    return idAt(path) === undefined ? undefined : stampOf(path);
-  }
-
-  /** The address that ADD has asked for; undefined when any would do. */
-  wishedAddress(pool: string): string | undefined {
     try {
-      const wish: unknown = JSON.parse(readStateFile(wishPath(this.stateDirectory, pool)) ?? "{}");
-      const address = isObject(wish) ? wish["address"] : undefined;
-      return typeof address === "string" ? address : undefined;
+      return readStateFile(wishPath(this.stateDirectory, pool));
     } catch {
       // A wish may be lost.
       return undefined;
@@ -140,15 +132,6 @@ export class NodeFiles {
 
   private write(path: string, value: object, durable: boolean): void {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, ...value })}\n`, { mode: 0o600, durable });
-  }
-}
-
-function stampOf(path: string): string | undefined {
-  try {
-    const { id, size, modified } = identify(path);
-    return `${id} ${size} ${modified}`;
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,4 +1,6 @@
 /** What ADDs have wished for and not got yet, by pool. */
+import { undefinedOnError } from "../../cni/error.ts";
+import { isObject } from "../../cni/json.ts";
 import type { NodeFiles } from "./files.ts";
 
 export class Wishes {
@@ -10,11 +12,17 @@ export class Wishes {
   of(pool: string): string | undefined {
     const wish = this.files.wishOf(pool);
     if (wish === undefined || wish === this.settled.get(pool)) return undefined;
-    return this.files.wishedAddress(pool) ?? "any";
+    return addressIn(wish) ?? "any";
   }
 
   settle(pool: string): void {
     const wish = this.files.wishOf(pool);
     if (wish !== undefined) this.settled.set(pool, wish);
   }
+}
+
+function addressIn(wish: string): string | undefined {
+  const value = undefinedOnError(() => JSON.parse(wish) as unknown);
+  const address = isObject(value) ? value["address"] : undefined;
+  return typeof address === "string" ? address : undefined;
 }

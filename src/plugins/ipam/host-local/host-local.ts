@@ -17,6 +17,7 @@ import {
   type RangeConf,
   rangeOf,
   type RangeSet,
+  rangesIn,
 } from "../../../ipam/range.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory, type LeaseOwner } from "../../../ipam/go-directory.ts";
 import { holdsLease, releaseAddresses, releaseInvalid } from "../../../ipam/claims.ts";
@@ -57,7 +58,10 @@ export default definePlugin<HostLocalConf>({
     return hostLocalCaveats(conf, placed);
   },
   pools: (conf) =>
-    configuredSets(conf).map((set) => ({ spans: set, count: () => poolCounts(set, storeOf(conf).directory) })),
+    configuredSets(conf).map((set) => ({
+      spans: rangesIn(set),
+      count: () => poolCounts(set, storeOf(conf).directory),
+    })),
   retire(conf, retirement) {
     const { removeLeaseDirectory } = require(
       "../../../ipam/take-over.ts",
