@@ -29,6 +29,8 @@ const aside = [
   "test/explain/live-killed.test.ts",
   // Deaths at each system call of a start.
   "test/frontends/resident/by-call-sweep.test.ts",
+  // Deaths at each system call of an agent.
+  "test/faults/node-kill-sweep.test.ts",
   // An engine that is started again and again.
   "test/frontends/resident/engine-restarts.test.ts",
   // containerd once more, by the protocol of kubelet.
@@ -82,6 +84,7 @@ const inShares: readonly Part[] = [
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },
   { file: "test/faults/ovs-database.test.ts" },
+  { file: "test/services/node/agent.test.ts" },
   { file: "test/frontends/netavark/firewall/firewalld.test.ts", named: "killed at any moment" },
   { file: "test/frontends/podman/clean-up.test.ts", named: "^teardown with" },
   { file: "test/kernel/bridge-removal.test.ts", named: "^DEL leaves nothing \\((iptables|nftables)\\)" },
