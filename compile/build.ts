@@ -87,7 +87,7 @@ type Imports = Map<string, string[]>;
 /** Modules of which most calls of plugins load one or more: ADD and DEL, on a host with nf_tables. */
 const OFTEN = [
   "src/engine/verbs/del.ts",
-  ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local"].map(mainModule),
+  ...["main/bridge", "main/loopback", "main/ptp", "ipam/host-local", "ipam/patchbay-cluster"].map(mainModule),
   "src/ffi/netlink/route/remove-link.ts",
 ];
 

@@ -9,6 +9,8 @@ export interface HttpIdentity {
   key?: string;
   /** The name that the server's certificate has, where that is not the address's. */
   serverName?: string;
+  /** The configuration's key for that name. */
+  nameKey: string;
   /** Where they are from, for sentences. */
   caFrom: string;
   certFrom?: string;

@@ -181,7 +181,7 @@ async function textOf(response: Response): Promise<string> {
 
 const NEWLINE = 10;
 
-/** A line may come in parts, and several at once. */
+/** A line may come in parts, and several at once. The last one may lack its end: etcd's gateway writes errors so. */
 export async function* linesIn(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   let parts: Uint8Array[] = [], length = 0;
   for await (const chunk of chunks) {
@@ -196,4 +196,5 @@ export async function* linesIn(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
     length += chunk.length - start;
     if (length > LINE_LIMIT_BYTES) throw new TooLarge(`a line is larger than ${LINE_LIMIT_BYTES >> 20} MB`);
   }
+  if (length > 0) yield fromUtf8(new Uint8Array(Buffer.concat(parts)));
 }

@@ -48,7 +48,10 @@ export function failureOf(error: unknown, { origin, server, identity }: FailedRe
     case "ENETUNREACH":
       return failed("unsent", `there is no way to it (${code}): look at routes and firewalls`);
     case "ERR_TLS_CERT_ALTNAME_INVALID":
-      return failed("unsent", `its certificate is ${another(identity)}: correct the address, or set the name it has`);
+      return failed(
+        "unsent",
+        `its certificate is ${another(identity)}: correct the address, or set ${identity?.nameKey}`,
+      );
     case "CERT_HAS_EXPIRED":
       return failed("unsent", `its certificate has expired: renew it, unless this host's clock is wrong: ${clock()}`);
     case "CERT_NOT_YET_VALID":
@@ -84,10 +87,10 @@ function filesOf({ caFrom, certFrom, ca, cert }: HttpIdentity): string {
 }
 
 /** The runtime says the same for a server that wants a certificate, refuses this one, and speaks no TLS. */
-function tlsAdvice(server: string, { cert, certFrom }: HttpIdentity = { caFrom: "" }): string {
-  return cert === undefined
+function tlsAdvice(server: string, identity: HttpIdentity | undefined): string {
+  return identity?.cert === undefined
     ? `${server} wants a client's certificate, and none is configured; or no TLS is spoken there`
-    : `${server} refuses ${certFrom}: it has expired, or is of an authority that ${server} does not know; or no TLS ` +
+    : `${server} refuses ${identity.certFrom}: it has expired, or is of an authority that ${server} does not know; or no TLS ` +
       "is spoken there";
 }
 

@@ -3,8 +3,38 @@
  * whole, and which ends with the boot. ADD and DEL read nothing else of a cluster.
  */
 import { isObject } from "../cni/json.ts";
+import {
+  formatAddress,
+  formatPrefix,
+  networkOf,
+  nextAddress,
+  parseAddress,
+  parsePrefix,
+  type Prefix,
+} from "../net/address.ts";
 import type { PoolRoute } from "./pool.ts";
-import type { ServedRange } from "./served.ts";
+
+/** As host-local's configuration has it. */
+export interface ServedRange {
+  subnet: string;
+  rangeStart: string;
+  rangeEnd: string;
+  gateway?: string;
+}
+
+/** All that the blocks of a pool have of a family, whoever serves them. What is served of it are spans. */
+export interface PoolExtent {
+  subnet: string;
+  /** In a flat pool. */
+  gateway?: string;
+  /** In a routed pool, where each block is a subnet: its prefix. Its gateway is `gatewayInBlock`. */
+  blockLength?: number;
+  /** The first address of block 0, and the last of all blocks. */
+  first: string;
+  last: string;
+  /** How many addresses a block has, in digits: a block of IPv6 may have more than a number can say. */
+  blockSize: string;
+}
 
 export interface ServedPool {
   pool: string;
@@ -14,7 +44,13 @@ export interface ServedPool {
   layout: "flat" | "routed";
   /** One list for each family. Without any block, each is empty. */
   ranges: ServedRange[][];
+  /** Addresses of the pool that only who asks for them gets: all of them, and those that are served here. */
+  singles: { all: readonly string[]; served: readonly string[]; ofOthers: Readonly<Record<string, string>> };
+  /** One for each family, in the same order. */
+  extents: PoolExtent[];
   routes: readonly PoolRoute[];
+  /** Addresses of its blocks that hosts of the segment have without the cluster's knowledge. */
+  foreign?: readonly string[];
   /** How many blocks are served, ripen, are emptied before they are given back, and may have addresses that nobody knows. */
   blocks: { served: number; ripening: number; closing: number; unknown: number };
   /** Why no block comes to it: `draining`, `an alarm: …`; undefined when one may come any time. */
@@ -41,15 +77,65 @@ export function wishPath(stateDirectory: string, pool: string): string {
   return `${stateDirectory}/wish~${pool}`;
 }
 
-export function servedText(served: ServedPool): string {
-  return `${JSON.stringify(served)}\n`;
+/** In the file, ranges are spans: a node may have a thousand, and ADD looks at few. */
+export interface ServedFile extends Omit<ServedPool, "ranges"> {
+  format: typeof FORMAT;
+  /** One for each family: the first and the last address of each range, in order, all in hexadecimal digits. */
+  spans: string[];
 }
 
-/** This program wrote it, or another version of it. Throws for what it does not know. */
-export function servedFrom(text: string): ServedPool {
+const FORMAT = 1;
+
+export function servedText({ ranges, ...served }: ServedPool): string {
+  const hex = (text: string) => parseAddress(text)!.toHex();
+  const spans = ranges.map((list) =>
+    list.map(({ rangeStart, rangeEnd }) => hex(rangeStart) + hex(rangeEnd)).join("")
+  );
+  const file: ServedFile = { format: FORMAT, ...served, spans };
+  return `${JSON.stringify(file)}\n`;
+}
+
+/** Throws for what another version of this program has written. */
+export function servedFileFrom(text: string): ServedFile {
   const value: unknown = JSON.parse(text);
-  if (isObject(value) && Array.isArray(value["ranges"]) && isObject(value["blocks"])) {
-    return value as unknown as ServedPool;
-  }
+  if (isObject(value) && value["format"] === FORMAT) return value as unknown as ServedFile;
   throw new Error("it is of another version of this program");
+}
+
+export function servedFrom(text: string): ServedPool {
+  const { format: _, spans, ...served } = servedFileFrom(text);
+  return { ...served, ranges: spans.map((hex, family) => spelledOut(hex, served.extents[family]!)) };
+}
+
+function spelledOut(hex: string, extent: PoolExtent): ServedRange[] {
+  const bytes = Uint8Array.fromHex(hex), pool = parsePrefix(extent.subnet)!, width = pool.bytes.length;
+  return Array.from({ length: bytes.length / (2 * width) }, (_, index): ServedRange => {
+    const start = bytes.slice(2 * width * index, 2 * width * index + width);
+    const end = bytes.slice(2 * width * index + width, 2 * width * (index + 1));
+    const { subnet, gateway } = surroundings(start, extent, pool);
+    return {
+      subnet: formatPrefix(subnet),
+      rangeStart: formatAddress(start),
+      rangeEnd: formatAddress(end),
+      ...gateway !== undefined && { gateway: formatAddress(gateway) },
+    };
+  });
+}
+
+/** The subnet and the gateway that a container with this address has. */
+export function surroundings(
+  address: Uint8Array,
+  { blockLength, gateway }: PoolExtent,
+  pool: Prefix,
+): { subnet: Prefix; gateway: Uint8Array | undefined } {
+  if (blockLength === undefined) {
+    return { subnet: pool, gateway: gateway === undefined ? undefined : parseAddress(gateway) };
+  }
+  const subnet = { bytes: networkOf({ bytes: address, bits: blockLength }), bits: blockLength };
+  return { subnet, gateway: gatewayInBlock(subnet) };
+}
+
+/** In a routed pool, the node itself has the block's first address, where that can be a host's. */
+export function gatewayInBlock({ bytes, bits }: Prefix): Uint8Array | undefined {
+  return bytes.length * 8 - bits < 2 ? undefined : nextAddress(bytes);
 }

@@ -8,23 +8,35 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { type ClusterPool, type Piece, piecesOf } from "./pool.ts";
+import { gatewayInBlock, type PoolExtent, type ServedRange } from "./served-file.ts";
+import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
 
-/** As host-local's configuration has it. */
-export interface ServedRange {
-  subnet: string;
-  rangeStart: string;
-  rangeEnd: string;
-  gateway?: string;
+export function extentsOf(pool: ClusterPool): PoolExtent[] {
+  const blocks = BigInt(countBlocks(pool));
+  return pool.ranges.map(({ subnet, first, size, gateway }) => ({
+    subnet: formatPrefix(subnet),
+    ...gateway !== undefined && { gateway: formatAddress(gateway) },
+    ...pool.layout === "routed" && { blockLength: first.length * 8 - (size.toString(2).length - 1) },
+    first: formatAddress(first),
+    last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
+    blockSize: String(size),
+  }));
 }
 
-/** One list for each family, in which the ranges of all blocks are in order. */
-export function servedRanges(pool: ClusterPool, blocks: readonly number[]): ServedRange[][] {
+/** One list for each family, in which the ranges of all blocks are in order. `foreign`: what hosts of the segment have. */
+export function servedRanges(
+  pool: ClusterPool,
+  blocks: readonly number[],
+  foreign: readonly string[] = [],
+): ServedRange[][] {
+  const foreigners = foreign.map((address) => alone(parseAddress(address)!));
   return pool.ranges.map((range, at) =>
-    blocks.toSorted((one, other) => one - other).flatMap((index) => {
-      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayIn(pool, piece);
+    blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
+      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayOf(pool, piece);
       const kept = [
         ...range.excluded,
+        ...pool.singles.map(alone),
+        ...foreigners,
         ...(gateway === undefined ? [] : [alone(gateway)]),
         ...ofTheSubnet(piece.subnet),
       ];
@@ -36,6 +48,24 @@ export function servedRanges(pool: ClusterPool, blocks: readonly number[]): Serv
       }));
     })
   );
+}
+
+/** The first of them, at most so many of each family. */
+export function addressesOf(pool: ClusterPool, index: number, most: number): Uint8Array[] {
+  if (isSingle(index)) return piecesOf(pool, index).map(({ first }) => first);
+  return servedRanges(pool, [index]).flatMap((ranges) => {
+    const found: Uint8Array[] = [];
+    for (const { rangeStart, rangeEnd } of ranges) {
+      const { length } = parseAddress(rangeStart)!, end = numberOf(rangeEnd);
+      for (let at = numberOf(rangeStart); at <= end && found.length < most; at++) found.push(fromBigInt(at, length));
+    }
+    return found;
+  });
+}
+
+/** The addresses among the blocks that ADD gives to who asks for them. */
+export function servedSingles(pool: ClusterPool, blocks: readonly number[]): string[] {
+  return blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
 }
 
 /** For how many containers the blocks have addresses: each gets one of every family. */
@@ -50,11 +80,8 @@ function numberOf(address: string): bigint {
   return toBigInt(parseAddress(address)!);
 }
 
-/** In a routed pool the node itself has the block's first address. */
-function gatewayIn({ layout }: ClusterPool, { first, subnet }: Piece): Uint8Array | undefined {
-  const bits = first.length * 8;
-  if (layout === "flat" || bits - subnet.bits < 2) return undefined;
-  return fromBigInt(toBigInt(first) + 1n, first.length);
+function gatewayOf({ layout }: ClusterPool, { subnet }: Piece): Uint8Array | undefined {
+  return layout === "flat" ? undefined : gatewayInBlock(subnet);
 }
 
 function alone(address: Uint8Array): Prefix {

@@ -99,6 +99,8 @@ export interface AddressSpan {
 /** Addresses that are handed out together. */
 export interface AddressPool {
   readonly spans: readonly AddressSpan[];
+  /** Where its leases are, when other networks may lease there, too: together they give no address twice. */
+  readonly sharedLeases?: string;
   /** How full it is. A full pool is no failure of STATUS. */
   count(): Pool;
 }

@@ -1,12 +1,12 @@
-/** Leases of host-local without an attachment, and attachments without their lease. */
+/** Leases of host-local and of pools without an attachment, and attachments without their lease. */
 import { gistOf, type KnownAttachment } from "../engine/operator/known-attachment.ts";
 import { undefinedOnError } from "../cni/error.ts";
 import { field, isObject, parseDocument } from "../cni/json.ts";
 import { counted } from "../contract/counted.ts";
 import { ownerText } from "../contract/owner.ts";
 import { entriesIn, exists, identify, isDirectory } from "../ffi/files.ts";
-import { DEFAULT_DATA_DIRECTORY, leaseDirectory, type LeaseOwner } from "../ipam/go-directory.ts";
-import { leaseAt, listLeases } from "../ipam/take-over.ts";
+import { DEFAULT_DATA_DIRECTORY, DEFAULT_POOLS_DIRECTORY, leaseDirectory } from "../ipam/go-directory.ts";
+import { leaseAt, type LeaseFile, listLeases } from "../ipam/take-over.ts";
 import { parseAddress, parsePrefix } from "../net/address.ts";
 import { shellWord } from "../process/shell-word.ts";
 import type { AttachmentIndex } from "./attachment-index.ts";
@@ -18,87 +18,112 @@ export function leaseFindings(
   recordedNow: () => readonly KnownAttachment[],
   nameOf: NameOf,
 ): HostFinding[] {
-  const held = [...defaultPlaces(), ...placesElsewhere(index)]
-    .map((place) => ({ ...place, leases: listLeases(directoryOf(place)) }));
+  const places = [...defaultPlaces(), ...placesElsewhere(index)];
+  const held = places.flatMap((place) => listLeases(directoryOf(place)).map((lease) => heldAt(place, lease)));
   const recorded = recordedNow(), owners = new Set(recorded.map(ownerText));
   // A lease file of one line, as Go's plugin once wrote it, names no interface.
-  const isRecorded = (network: string, { containerId, ifName }: LeaseOwner) =>
+  const isRecorded = ({ network, owner: { containerId, ifName } }: HeldAt) =>
     ifName === undefined
       ? recorded.some((one) => one.network === network && one.containerId === containerId)
       : owners.has(ownerText({ network, containerId, ifName }));
-  const unheld = held.flatMap(({ leases, ...place }): HostFinding[] => {
-    const { network, dataDirectory } = place, directory = directoryOf(place);
-    const nobodys = leases.filter(({ owner, address }) =>
-      owner !== undefined && !isRecorded(network, owner) && leaseAt(directory, parseAddress(address)!) !== undefined
-    );
-    const [first] = nobodys;
-    if (first === undefined) return [];
-    const what = `${counted(nobodys.length, "lease")} of ${network} without an attachment on record`;
-    const option = dataDirectory === DEFAULT_DATA_DIRECTORY ? "" : ` --data-dir ${shellWord(dataDirectory)}`;
-    const command = `patchbay ipam list ${network}${option}`;
-    const text = `${what}, such as ${first.address} of ${first.owner!.containerId}: '${command}'`;
-    return [{ code: "lease-unheld", text }];
+  const nobodys = held.flatMap((lease) => lease ?? []).filter((lease) =>
+    !isRecorded(lease) && leaseAt(directoryOf(lease.place), parseAddress(lease.address)!) !== undefined
+  );
+  const byNetwork = Map.groupBy(nobodys, ({ place, network }) => `${directoryOf(place)} ${network}`);
+  const unheld = [...byNetwork.values()].map((leases): HostFinding => {
+    const { network, place, address, owner } = leases[0]!;
+    const what = `${counted(leases.length, "lease")} of ${network} without an attachment on record`;
+    const text = `${what}, such as ${address} of ${owner.containerId}: '${listing(place, network)}'`;
+    return { code: "lease-unheld", text };
   });
   return [...unheld, ...recorded.flatMap((one) => withoutLease(one, nameOf))];
 }
 
+/** A folder of leases: a network's, or a pool's, where each lease says its network. */
 interface Place {
   dataDirectory: string;
-  network: string;
+  folder: string;
 }
 
-function directoryOf({ dataDirectory, network }: Place): string {
-  return leaseDirectory(dataDirectory, network);
+function directoryOf({ dataDirectory, folder }: Place): string {
+  return leaseDirectory(dataDirectory, folder);
 }
+
+interface HeldAt {
+  place: Place;
+  network: string;
+  address: string;
+  owner: NonNullable<LeaseFile["owner"]>;
+}
+
+/** Undefined for what people have put there. */
+function heldAt(place: Place, { address, owner }: LeaseFile): HeldAt | undefined {
+  return owner && { place, network: owner.inNetwork ?? place.folder, address, owner };
+}
+
+function listing({ dataDirectory, folder }: Place, network: string): string {
+  return DEFAULTS.includes(dataDirectory)
+    ? `patchbay ipam list ${network}`
+    : `patchbay ipam list ${folder} --data-dir ${shellWord(dataDirectory)}`;
+}
+
+const DEFAULTS = [DEFAULT_DATA_DIRECTORY, DEFAULT_POOLS_DIRECTORY];
 
 /** A link may lead to another network's leases, and a file system or a person puts other directories there. */
 function defaultPlaces(): Place[] {
-  const dataDirectory = DEFAULT_DATA_DIRECTORY, entries = exists(dataDirectory) ? entriesIn(dataDirectory) : [];
-  return entries.filter(({ kind }) => kind === "directory").map(({ name }) => ({ dataDirectory, network: name }))
-    .filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
+  return DEFAULTS.flatMap((dataDirectory) => {
+    const entries = exists(dataDirectory) ? entriesIn(dataDirectory) : [];
+    return entries.filter(({ kind }) => kind === "directory").map(({ name }) => ({ dataDirectory, folder: name }));
+  }).filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
 }
 
 /** Nobody knows a directory of a network's own when no attachment of it is on record. */
 function placesElsewhere({ holders }: AttachmentIndex): Place[] {
   const places = new Map<string, Place>();
-  for (const attachment of [...holders.values()].flat()) {
-    const dataDirectory = dataDirectoryOf(attachment), { network } = attachment;
-    if (dataDirectory === undefined || dataDirectory === DEFAULT_DATA_DIRECTORY) continue;
-    const place = { dataDirectory, network };
-    places.set(directoryOf(place), place);
+  for (const place of [...holders.values()].flat().flatMap(placesOf)) {
+    if (!DEFAULTS.includes(place.dataDirectory)) places.set(directoryOf(place), place);
   }
   return [...places].filter(([directory]) => undefinedOnError(() => isDirectory(identify(directory, false))))
     .map(([, place]) => place);
 }
 
 function withoutLease(attachment: KnownAttachment, nameOf: NameOf): HostFinding[] {
-  const { network, containerId, ifName } = attachment, dataDirectory = dataDirectoryOf(attachment);
-  if (dataDirectory === undefined) return [];
-  const directory = directoryOf({ dataDirectory, network });
-  if (!exists(directory)) return [];
+  const { network, containerId, ifName } = attachment;
+  const directories = placesOf(attachment).map(directoryOf);
+  if (directories.length === 0 || !directories.every(exists)) return [];
   return gistOf(attachment).addresses.flatMap((text): HostFinding[] => {
-    const lease = leaseAt(directory, parsePrefix(text)!.bytes), holder = lease?.owner;
-    if (holder?.containerId === containerId && holder.ifName === ifName) return [];
-    const others = holder === undefined ? "" : `, and ${holder.containerId} has one for it`;
+    const holders = directories.flatMap((directory) => leaseAt(directory, parsePrefix(text)!.bytes)?.owner ?? []);
+    const isItsOwn = (holder: HeldAt["owner"]) =>
+      holder.containerId === containerId && holder.ifName === ifName && (holder.inNetwork ?? network) === network;
+    if (holders.some(isItsOwn)) return [];
+    const others = holders[0] === undefined ? "" : `, and ${holders[0].containerId} has one for it`;
     const of = `${text.split("/")[0]!} of ${nameAndId(attachment, nameOf)}, network ${network}`;
     return [{ code: "lease-missing", text: `${of}, has no lease of its own${others}: another may get it` }];
   });
 }
 
-/** With folders of leases, by the configuration of its ADD; undefined unless host-local leased all its addresses there. */
-function dataDirectoryOf({ ledgers }: KnownAttachment): string | undefined {
+/** Where its leases are, by the configuration of its ADD; none unless all its addresses are leased there. */
+function placesOf({ network, ledgers }: KnownAttachment): Place[] {
   const found = ledgers.map(({ adds }) => adds.at(-1)!).flatMap(({ entries, header }) =>
     entries.filter(({ kind }) => kind === "ipam").map(({ spec }) =>
-      (spec as { type?: string }).type === "host-local" ? dataDirectoryIn(header.stdin) : undefined
+      placesIn(header.stdin, network, (spec as { type?: string }).type)
     )
   );
-  return new Set(found).size === 1 ? found[0] : undefined;
+  return new Set(found.map((places) => JSON.stringify(places))).size === 1 ? found[0]! : [];
 }
 
-function dataDirectoryIn(configuration: string): string | undefined {
+function placesIn(configuration: string, network: string, type: string | undefined): Place[] {
   const document = undefinedOnError(() => parseDocument(configuration, ""));
   const ipam = isObject(document) ? field(document, "ipam") : undefined;
-  if (!isObject(ipam)) return undefined;
-  const directory = field(ipam, "dataDir") ?? DEFAULT_DATA_DIRECTORY;
-  return typeof directory === "string" && directory.startsWith("/") ? directory : undefined;
+  if (!isObject(ipam)) return [];
+  const isOfPools = type === "patchbay-cluster", pools = field(ipam, "pools");
+  const names = type === "host-local"
+    ? [network]
+    : isOfPools
+    ? Array.isArray(pools) ? pools : [field(ipam, "pool")]
+    : [];
+  const dataDirectory = field(ipam, "dataDir") ?? (isOfPools ? DEFAULT_POOLS_DIRECTORY : DEFAULT_DATA_DIRECTORY);
+  if (typeof dataDirectory !== "string" || !dataDirectory.startsWith("/")) return [];
+  const places = names.filter((name) => typeof name === "string").map((folder) => ({ dataDirectory, folder }));
+  return places.filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
 }

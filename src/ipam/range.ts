@@ -34,25 +34,46 @@ export interface Range {
   subnet: Prefix;
   start: Uint8Array;
   end: Uint8Array;
-  gateway: Uint8Array;
+  gateway?: Uint8Array;
+  /**
+   * For a range that comes and goes: the addresses that stay, for which there is one index. An owner has one of all of them,
+   * also one that is no longer in a range.
+   */
+  within?: Prefix;
 }
 
-/** Ranges of one family that do not overlap; an attachment gets one address of the set. */
-export type RangeSet = readonly Range[];
+/** Ranges of one family that do not overlap; an attachment gets one address of the set. A list of them is one. */
+export interface RangeSet {
+  readonly length: number;
+  at(index: number): Range | undefined;
+  /** The range with the address, or −1; without it, each is looked at. */
+  indexWith?(address: Uint8Array): number;
+}
 
 export function isInRange(range: Range, address: Uint8Array): boolean {
   return contains(range.subnet, address) && compareAddresses(address, range.start) >= 0 &&
     compareAddresses(address, range.end) <= 0;
 }
 
+/** −1 for an address that is in none. */
+export function indexOfRange(set: RangeSet, address: Uint8Array): number {
+  if (set.indexWith !== undefined) return set.indexWith(address);
+  for (let index = 0; index < set.length; index++) if (isInRange(set.at(index)!, address)) return index;
+  return -1;
+}
+
 export function rangeOf(set: RangeSet, address: Uint8Array): Range | undefined {
-  for (const range of set) if (isInRange(range, address)) return range;
-  return undefined;
+  const index = indexOfRange(set, address);
+  return index < 0 ? undefined : set.at(index);
+}
+
+export function rangesIn(set: RangeSet): Range[] {
+  return Array.from({ length: set.length }, (_, index) => set.at(index)!);
 }
 
 /** `10.1.0.1-10.1.0.254,10.2.0.1-10.2.0.254` */
 export function formatRangeSet(set: RangeSet): string {
-  return set.map(formatRange).join(",");
+  return rangesIn(set).map(formatRange).join(",");
 }
 
 function formatRange({ start, end }: Range): string {
@@ -61,20 +82,21 @@ function formatRange({ start, end }: Range): string {
 
 /** The number of addresses that the range can allocate. */
 export function rangeCapacity(range: Range): bigint {
-  return toBigInt(range.end) - toBigInt(range.start) + (isInRange(range, range.gateway) ? 0n : 1n);
+  const { gateway } = range, hasGateway = gateway !== undefined && isInRange(range, gateway);
+  return toBigInt(range.end) - toBigInt(range.start) + (hasGateway ? 0n : 1n);
 }
 
 /** The number of addresses that the set can allocate. */
 export function capacityOf(set: RangeSet): bigint {
   let capacity = 0n;
-  for (const range of set) capacity += rangeCapacity(range);
+  for (let index = 0; index < set.length; index++) capacity += rangeCapacity(set.at(index)!);
   return capacity;
 }
 
 /** Every set with defaults. Throws a CniError of code 7 when a range, a set or their combination is invalid. */
-export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): RangeSet[] {
+export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): Range[][] {
   if (sets.length === 0) throw invalid("no IP ranges specified");
-  const planned: RangeSet[] = [];
+  const planned: Range[][] = [];
   for (const set of sets) {
     try {
       planned.push(planRangeSet(set));
@@ -87,7 +109,7 @@ export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersio
   return planned;
 }
 
-function planRangeSet(set: readonly RangeConf[]): RangeSet {
+function planRangeSet(set: readonly RangeConf[]): Range[] {
   if (set.length === 0) throw invalid("empty range set");
   const ranges: Range[] = [];
   for (const conf of set) ranges.push(planRange(conf));
@@ -103,7 +125,7 @@ function planRangeSet(set: readonly RangeConf[]): RangeSet {
   return ranges;
 }
 
-function checkCombination(sets: readonly RangeSet[], cniVersion: string): void {
+function checkCombination(sets: readonly Range[][], cniVersion: string): void {
   const ofFamily = (length: number) => sets.filter(([range]) => range!.start.length === length).length;
   if ((ofFamily(4) > 1 || ofFamily(16) > 1) && /^0\.[12]\./.test(cniVersion)) {
     throw invalid(`CNI version ${cniVersion} does not support more than 1 address per family`);

@@ -62,24 +62,31 @@ interface RemovedLease {
 
 /**
  * Removes the directory of a network that goes, with leases of which nothing else knows. What host-local does not know stays,
- * and the directory with it; so do leases that have been taken meanwhile.
+ * and the directory with it; so do leases that have been taken meanwhile. A directory that networks share stays without a
+ * word while others have leases in it: `network` is the one that goes.
  */
-export function removeLeaseDirectory(options: StoreOptions, { isDryRun, mayRelease }: LeaseRemoval): RemovedLease[] {
+export function removeLeaseDirectory(
+  options: StoreOptions,
+  { isDryRun, mayRelease }: LeaseRemoval,
+  network?: string,
+): RemovedLease[] {
   const { directory } = options;
   if (idAt(directory) === undefined) return [];
   // A link may lead to another network's leases.
   if (!isDirectory(identify(directory, false))) {
     throw new Error(`${directory} is not a directory; remove it, or put the directory of the leases in its place`);
   }
-  const leases = listLeases(directory), directoryItself = `directory ${directory}`;
+  const all = listLeases(directory), directoryItself = `directory ${directory}`;
+  const leases = all.filter(({ owner }) => network === undefined || owner?.inNetwork === network);
+  const isOthers = leases.length < all.length;
   const removed = leases.map((lease) => ({
     what: textOf(lease),
     lease: { containerId: lease.owner?.containerId },
   }));
-  if (isDryRun) return [...removed, { what: directoryItself }];
+  if (isDryRun) return isOthers ? removed : [...removed, { what: directoryItself }];
   for (const lease of leases) if (mayRelease(textOf(lease))) releaseLease(options, lease);
-  const staysBecause = whyDirectoryStays(options);
-  return [...removed.filter(({ what }) => mayRelease(what)), { what: directoryItself, staysBecause }];
+  const released = removed.filter(({ what }) => mayRelease(what));
+  return isOthers ? released : [...released, { what: directoryItself, staysBecause: whyDirectoryStays(options) }];
 }
 
 function textOf({ address, owner }: LeaseFile): string {
@@ -96,7 +103,8 @@ function whyDirectoryStays(options: StoreOptions): string | undefined {
   return `${namesIn(directory)[0] ?? "something"} is in it`;
 }
 
-function removeEmptyFiles(store: Store): void {
+/** Only under the exclusive lock. */
+export function removeEmptyFiles(store: Store): void {
   for (const address of leasedAddresses(store.directory)) {
     if (readLease(store.directory, address) === "") removeEmpty(store, address);
   }

@@ -503,7 +503,8 @@ static void rewind_stdin(long offset) {
  * whose call they run, and their ADD takes back what a dead resident began in this very call (src/engine/verbs/add.ts). */
 static void undo_in_child(struct call *call, long offset) {
   char *command = (char *)value_of(call, "CNI_COMMAND");
-  if (!is_same(command, "ADD") || !means_plugin(base_name(call->arguments[0]), "host-local")) return;
+  const char *name = base_name(call->arguments[0]);
+  if (!is_same(command, "ADD") || !(means_plugin(name, "host-local") || means_plugin(name, "patchbay-cluster"))) return;
   long child = CALL(clone, SIGCHLD_, 0, 0, 0, 0, 0);
   if (child == 0) {
     memcpy(command, "DEL", 3);

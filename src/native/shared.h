@@ -29,7 +29,7 @@ enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
   EACH("bandwidth\000", \
        "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n", \
        " plugin v1.10.0+patchbay.0.2.0\nCNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0\n") \
-  EACH("bridge\000" "dhcp\000" "dummy\000" "flannel\000" "host-device\000" "host-local\000" "ipvlan\000" "loopback\000" "macvlan\000" "ovs\000" "portmap\000" "ptp\000" "sbr\000" "static\000" "tap\000" "tuning\000" "vlan\000", \
+  EACH("bridge\000" "dhcp\000" "dummy\000" "flannel\000" "host-device\000" "host-local\000" "ipvlan\000" "loopback\000" "macvlan\000" "ovs\000" "patchbay-cluster\000" "portmap\000" "ptp\000" "sbr\000" "static\000" "tap\000" "tuning\000" "vlan\000", \
        "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n", \
        " plugin v1.10.0+patchbay.0.2.0\nCNI protocol versions supported: 0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0\n") \
   EACH("firewall\000", \

@@ -18,6 +18,10 @@ const table: Record<string, () => PluginDefinition<PluginConfig>> = {
   "loopback": () => (require("./main/loopback/loopback.ts") as typeof import("./main/loopback/loopback.ts")).default,
   "macvlan": () => (require("./main/macvlan/macvlan.ts") as typeof import("./main/macvlan/macvlan.ts")).default,
   "ovs": () => (require("./main/ovs/ovs.ts") as typeof import("./main/ovs/ovs.ts")).default,
+  "patchbay-cluster": () =>
+    (require(
+      "./ipam/patchbay-cluster/patchbay-cluster.ts",
+    ) as typeof import("./ipam/patchbay-cluster/patchbay-cluster.ts")).default,
   "portmap": () => (require("./meta/portmap/portmap.ts") as typeof import("./meta/portmap/portmap.ts")).default,
   "ptp": () => (require("./main/ptp/ptp.ts") as typeof import("./main/ptp/ptp.ts")).default,
   "sbr": () => (require("./meta/sbr/sbr.ts") as typeof import("./meta/sbr/sbr.ts")).default,

@@ -95,9 +95,12 @@ function removeOrForesee(
   leases?: readonly Retired[],
 ): Retired[] {
   const mayRelease = (lease: string) => leases?.some(({ what }) => what === lease) ?? false;
-  // Without a configuration, leases can be where host-local keeps them by default.
-  const type = "host-local", document = { cniVersion, name, type, ipam: { type } };
-  const configured = plugins.length > 0 ? plugins : [{ type, document }];
+  // Without a configuration, leases can be where these keep them by default.
+  const unconfigured = ["host-local", "patchbay-cluster"].map((type) => ({
+    type,
+    document: { cniVersion, name, type, ipam: { type } },
+  }));
+  const configured = plugins.length > 0 ? plugins : unconfigured;
   const others = knownAttachments(runtime).filter(({ network }) => network !== name);
   const upon = (link: string) => networkUpon(link, others), isDryRun = leases === undefined;
   const how = { network: name, isDryRun, mayRelease, networkUpon: upon };

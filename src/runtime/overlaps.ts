@@ -15,6 +15,8 @@ import { pluginConfig } from "./plugin-config.ts";
 /** Addresses that a network gives out, and where their containers are. */
 interface Claim {
   readonly range: AddressSpan;
+  /** As a pool says it. */
+  readonly sharedLeases: string | undefined;
   readonly segment: Segment;
 }
 
@@ -39,8 +41,8 @@ function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[]
     const [link, lender] = pluginParts({ type: plugin.type, document: asRead(pluginConfig(network, plugin, {})) });
     const segment = link?.conf && link.plugin?.segment?.(link.conf);
     if (segment === undefined || lender?.conf === undefined) return [];
-    const spans = lender.plugin?.pools?.(lender.conf).flatMap((pool) => pool.spans) ?? [];
-    return spans.map((range) => ({ range, segment }));
+    const pools = lender.plugin?.pools?.(lender.conf) ?? [];
+    return pools.flatMap(({ spans, sharedLeases }) => spans.map((range) => ({ range, sharedLeases, segment })));
   } catch {
     return [];
   }
@@ -77,6 +79,7 @@ function areInTheWay(one: Claim, other: Claim): boolean {
   if (one.segment.isRouted && other.segment.isRouted && !isSameLink) {
     return overlap(one.range.subnet, other.range.subnet);
   }
+  if (one.sharedLeases !== undefined && one.sharedLeases === other.sharedLeases) return false;
   return isSameLink && one.segment.isRouted === other.segment.isRouted && shareAddresses(one.range, other.range);
 }
 

@@ -48,8 +48,8 @@ const server = Bun.serve({
   idleTimeout: 0,
   fetch: (request) => answers[decodeURIComponent(new URL(request.url).pathname.slice(1))]!(request),
 });
-const client = new HttpClient("a server", () => ({ caFrom: "" }));
-const patient = new HttpClient("a server", () => ({ caFrom: "" }), 60_000);
+const client = new HttpClient("a server", () => ({ caFrom: "", nameKey: "" }));
+const patient = new HttpClient("a server", () => ({ caFrom: "", nameKey: "" }), 60_000);
 const at = `http://127.0.0.1:${server.port}`;
 const said: Record<string, unknown> = {};
 

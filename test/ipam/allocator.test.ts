@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFile
 import { join } from "node:path";
 import fc from "fast-check";
 import { countFree, countLeased, likelyNext, whyNotAvailable } from "../../src/ipam/allocator.ts";
-import type { RangeSet } from "../../src/ipam/range.ts";
+import { type RangeSet, rangesIn } from "../../src/ipam/range.ts";
 import { compareAddresses, formatAddress, nextAddress, parseAddress } from "../../src/net/address.ts";
 import { add, del, indexPath, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 
@@ -300,12 +300,12 @@ class Model {
   constructor(readonly set: RangeSet) {}
 
   candidates(): string[] {
-    const all = this.set.flatMap((range) => {
+    const all = rangesIn(this.set).flatMap((range) => {
       const addresses: Uint8Array[] = [];
       for (let at = range.start; compareAddresses(at, range.end) <= 0; at = nextAddress(at)) addresses.push(at);
       return addresses.map((at) => ({
         text: formatAddress(at),
-        isGateway: compareAddresses(at, range.gateway) === 0,
+        isGateway: compareAddresses(at, range.gateway!) === 0,
       }));
     });
     const behind = all.findIndex(({ text }) => text === this.last) + 1;

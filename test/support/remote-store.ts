@@ -42,6 +42,18 @@ export interface HostOptions {
 
 type Numbered = Stored<ClusterRecord> & { number: number };
 
+/** The sentence of what a put, a read or a list has not done. */
+export async function complaint(work: Promise<unknown>): Promise<string> {
+  try {
+    const outcome = await work as StoreOutcome;
+    if (typeof outcome === "object" && "unknown" in outcome) return `unknown: ${outcome.unknown}`;
+    if (typeof outcome === "object" && "refused" in outcome) return `refused: ${outcome.refused}`;
+    return `none: ${JSON.stringify(outcome)}`;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 export class RemoteStore implements ClusterStore, AsyncDisposable {
   readonly isWritable = true;
   private readonly process: ReturnType<Machine["start"]>;

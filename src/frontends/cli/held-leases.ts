@@ -1,7 +1,8 @@
-/** The leases of host-local that a command line is about. */
+/** The leases of host-local, and those of pools, that a command line is about. */
 import { DEFAULT_DATA_DIRECTORY } from "../../ipam/go-directory.ts";
 import { identify, isDirectory, namesIn } from "../../ffi/files.ts";
-import { listLeases } from "../../ipam/take-over.ts";
+import { leasesOfPools, type PoolLease } from "../../ipam/pool-directories.ts";
+import { type LeaseFile, listLeases } from "../../ipam/take-over.ts";
 import type { GivenArguments } from "./command.ts";
 
 export function dataDirOf(given: GivenArguments): string {
@@ -9,8 +10,11 @@ export function dataDirOf(given: GivenArguments): string {
 }
 
 export interface HeldLease {
+  /** "" for what people have put into the directory of a pool. */
   network: string;
   address: string;
+  /** Where several networks have their addresses from. */
+  pool?: string;
   /** Undefined for a file that names no attachment. */
   containerId?: string;
   ifName?: string;
@@ -18,13 +22,31 @@ export interface HeldLease {
 
 /** Returns the leases of one network, or of all. */
 export function heldLeases(given: GivenArguments, network?: string): HeldLease[] {
-  const networks = networksWithLeases(given).filter((name) => name === (network ?? name));
-  return networks.flatMap((name) =>
-    listLeases(`${dataDirOf(given)}/${name}`).map(({ address, owner }) => ({ network: name, address, ...owner }))
+  const folders = foldersOf(given).filter((name) => name === (network ?? name));
+  const ofNetworks = folders.flatMap((name) =>
+    listLeases(`${dataDirOf(given)}/${name}`).map((lease) => heldBy(name, lease))
   );
+  return [...ofNetworks, ...heldInPools(given, network).map((lease) => ({ ...heldBy("", lease), pool: lease.pool }))];
+}
+
+function heldBy(folder: string, { address, owner }: LeaseFile): HeldLease {
+  if (owner === undefined) return { network: folder, address };
+  const { inNetwork = folder, ...rest } = owner;
+  return { network: inNetwork, address, ...rest };
+}
+
+/** None where the command line names another directory. */
+export function heldInPools(given: GivenArguments, network?: string): PoolLease[] {
+  const leases = given.has("data-dir") ? [] : leasesOfPools();
+  return network === undefined ? leases : leases.filter((lease) => lease.network === network);
 }
 
 export function networksWithLeases(given: GivenArguments): string[] {
+  const inPools = heldInPools(given).flatMap(({ network }) => network ?? []);
+  return [...new Set([...foldersOf(given), ...inPools])];
+}
+
+function foldersOf(given: GivenArguments): string[] {
   const directory = dataDirOf(given);
   return namesIn(directory).filter((name) => isDirectory(identify(`${directory}/${name}`)));
 }

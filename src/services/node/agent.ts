@@ -11,8 +11,10 @@ import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { newClaim, ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
+import { ForeignHosts } from "./foreign-hosts.ts";
 import { keptPools, type NodePool, poolsOfNode } from "./pools.ts";
-import { type NodeAtWork, PoolKeeper } from "./pool-keeper.ts";
+import type { NodeAtWork } from "./node-at-work.ts";
+import { PoolKeeper } from "./pool-keeper.ts";
 import { ServedFiles, servedPool } from "./serving.ts";
 import { type AttachedAddresses, countLeases, countUse } from "./use.ts";
 import type { Watching } from "./watching.ts";
@@ -39,6 +41,7 @@ export class Agent implements NodeAtWork {
   pools: NodePool[];
   private readonly served: ServedFiles;
   private readonly keeper: PoolKeeper;
+  readonly foreign: ForeignHosts;
   private poolsAt = -Infinity;
   private isJoined = false;
   private pauseS = LEAST_PAUSE_S;
@@ -54,6 +57,7 @@ export class Agent implements NodeAtWork {
     this.node = new ClusterNode(self, delays, files.readHeld(), files.readNotes());
     this.pools = keptPools(files.readPools());
     this.served = new ServedFiles(files);
+    this.foreign = new ForeignHosts(files, say);
     this.keeper = new PoolKeeper(this, files, say);
     this.serve();
   }
@@ -146,6 +150,8 @@ export class Agent implements NodeAtWork {
       driver: this.driver,
       store: this.options.store.name,
       full: this.keeper?.full ?? new Set<string>(),
+      ofOthers: this.keeper?.ofOthers ?? new Map<string, ReadonlyMap<string, string>>(),
+      foreignOf: (pool: string) => this.foreign.of(pool),
     };
     const isServed = ({ state, claim }: Grant) => state === "held" && ripe.includes(claim);
     this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));

@@ -6,7 +6,7 @@ import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
 import type { PoolRecord } from "../../cluster/records.ts";
 import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
-import { idAt, identify, makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
 import { errorText } from "../../cni/error.ts";
 
@@ -62,6 +62,16 @@ export class NodeFiles {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** By block. */
+  readForeign(): Record<string, readonly string[]> {
+    const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
+    return isObject(found) ? found as Record<string, readonly string[]> : {};
+  }
+
+  saveForeign(found: Record<string, readonly string[]>): void {
+    this.write(`${this.stateDirectory}/node~foreign`, { found }, false);
+  }
+
   readPools(): KeptPool[] {
     const found = this.read(`${this.own}/pools.json`)?.["pools"];
     return Array.isArray(found) ? found as KeptPool[] : [];
@@ -98,8 +108,12 @@ export class NodeFiles {
 
   /** Another one each time that ADD wishes. */
   wishOf(pool: string): string | undefined {
-    const path = wishPath(this.stateDirectory, pool);
-    return idAt(path) === undefined ? undefined : stampOf(path);
+    try {
+      return readStateFile(wishPath(this.stateDirectory, pool));
+    } catch {
+      // A wish may be lost.
+      return undefined;
+    }
   }
 
   private read(path: string): Record<string, unknown> | undefined {
@@ -118,15 +132,6 @@ export class NodeFiles {
 
   private write(path: string, value: object, durable: boolean): void {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, ...value })}\n`, { mode: 0o600, durable });
-  }
-}
-
-function stampOf(path: string): string | undefined {
-  try {
-    const { id, size, modified } = identify(path);
-    return `${id} ${size} ${modified}`;
-  } catch {
-    return undefined;
   }
 }
 

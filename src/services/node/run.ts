@@ -6,7 +6,7 @@ import { openStore } from "../../cluster-stores/open.ts";
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import { parseDocument } from "../../cni/json.ts";
 import { O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
-import { tryLockExclusive } from "../../process/lock.ts";
+import { lockExclusive, StillLocked } from "../../process/lock.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
 import { openStateFile } from "../../process/state-file.ts";
 import { expectLongLife } from "../daemon/long-life.ts";
@@ -66,7 +66,7 @@ export async function syncNode(options: NodeOptions): Promise<number> {
   return 0;
 }
 
-const LOOK_MS = 100;
+const LOOK_MS = 100, LOCK_PATIENCE_MS = 100;
 
 interface AnyAgent {
   name: string;
@@ -89,8 +89,13 @@ function start(options: NodeOptions) {
   return { agent, watching, signal, stop: () => ending.abort() };
 }
 
-/** One agent for each state directory. The lock ends with the process. */
+/** One agent for each state directory. The lock ends with the process. ADD holds it for a moment, to see whether one runs. */
 function lockForLife(directory: string): void {
   const path = agentLockPath(directory), { fd } = openStateFile(path, O_RDWR | O_CREAT);
-  if (!tryLockExclusive(fd)) throw new Error(`${path} is locked: another 'patchbay node' runs on this host`);
+  try {
+    lockExclusive(fd, path, LOCK_PATIENCE_MS);
+  } catch (cause) {
+    if (!(cause instanceof StillLocked)) throw cause;
+    throw new Error(`${path} is locked: another 'patchbay node' runs on this host`, { cause });
+  }
 }

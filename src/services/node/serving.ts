@@ -2,7 +2,8 @@
 import type { ClusterNode } from "../../cluster/node.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { servedRanges } from "../../cluster/served.ts";
+import { formatAddress } from "../../net/address.ts";
+import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -37,11 +38,14 @@ export interface ServedState {
   store: string;
   /** Pools of which every block has an owner. */
   full: ReadonlySet<string>;
+  /** The node that has an address that ADD has asked for, by pool. */
+  ofOthers: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  foreignOf(pool: string): string[];
 }
 
 export function servedPool(
   { name, pool, obstacle }: NodePool,
-  { node, driver, store, full }: ServedState,
+  { node, driver, store, full, ofOthers, foreignOf }: ServedState,
   grants: readonly Grant[],
   isServed: (grant: Grant) => boolean,
 ): ServedPool {
@@ -49,12 +53,20 @@ export function servedPool(
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
   const why = obstacle ?? obstacleOf(node, driver) ??
     (full.has(name) ? "each of its blocks has an owner" : undefined);
+  const foreign = foreignOf(name);
   return {
     pool: name,
     node: node.self.node,
     store,
     layout: pool.layout,
-    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key)), foreign),
+    ...foreign.length > 0 && { foreign },
+    singles: {
+      all: pool.singles.map(formatAddress),
+      served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
+      ofOthers: Object.fromEntries(ofOthers.get(name) ?? []),
+    },
+    extents: extentsOf(pool),
     routes: pool.routes,
     blocks: {
       served: served.length,

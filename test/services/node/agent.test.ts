@@ -1,7 +1,12 @@
-/** The agent with a real etcd: what it claims, what it tells ADD, and what becomes of both when something goes wrong. */
+/**
+ * The agent with a real etcd: what it claims, what it tells ADD, and what becomes of both when something goes wrong.
+ *
+ * Longer than 300 lines: it is one table of what may happen.
+ */
 import { expect, test } from "bun:test";
 import type { ServedPool } from "../../../src/cluster/served-file.ts";
-import { type Cluster, openCluster } from "../../support/cluster.ts";
+import { ownShare } from "../../support/share.ts";
+import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
 
@@ -62,6 +67,52 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await cluster.machine.sh(`echo '{}' > '${n1.run}/wish~lan'`);
     await n1.until("lan", isServing);
     expect(await ownersIn(cluster)).toEqual(["n1"]);
+  }],
+
+  [
+    "a single address comes to who asks for it, to no other node meanwhile, and goes with its container",
+    async (cluster) => {
+      await cluster.write("pool/lan", { ...LAN, singles: ["10.1.0.200"] });
+      const n1 = await cluster.node("n1"), n2 = await cluster.node("n2");
+      const wish = (host: ClusterHost) =>
+        cluster.machine.sh(
+          `echo '{"address":"10.1.0.200"}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
+        );
+      for (const host of [n1, n2]) await host.start();
+      for (const host of [n1, n2]) await host.until("lan", isServing);
+      await wish(n1);
+      await n1.until("lan", (served) => served?.singles.served[0] === "10.1.0.200");
+      await n1.lease("lan", "10.1.0.200");
+      await wish(n2);
+      const other = await n2.until("lan", (served) => served?.singles.ofOthers["10.1.0.200"] !== undefined);
+      expect(other.singles).toEqual({ all: ["10.1.0.200"], served: [], ofOthers: { "10.1.0.200": "n1" } });
+      await Bun.sleep(1500);
+      await n1.unlease("lan", "10.1.0.200");
+      await n1.until("lan", (served) => served?.singles.served.length === 0);
+      await wish(n2);
+      await n2.until("lan", (served) => served?.singles.served[0] === "10.1.0.200");
+    },
+  ],
+
+  ["a host of the segment that has an address of a block: nobody here gets that address", async (cluster) => {
+    await cluster.machine.sh(
+      "ip netns add stranger; ip link add seg0 type veth peer name eth0 netns stranger; ip link set seg0 up; " +
+        "ip -n stranger link set eth0 up; ip -n stranger address add fd01::5/64 dev eth0 nodad; " +
+        "for last in 0 1 2 3 4 5 6 7 8 9; do ip -n stranger address add 10.1.0.$((last * 16 + 5))/24 dev eth0; done",
+    );
+    const ranges = [{ ...LAN.ranges[0], to: "10.1.0.160" }, { cidr: "fd01::/64", from: "fd01::", blockSize: 16 }];
+    await cluster.write("pool/lan", { layout: "flat", ranges, probe: { link: "seg9" } });
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    await cluster.machine.sh("until grep -q 'no link seg9' /run/nodes/n1/log; do sleep 0.1; done");
+    expect((await n1.served("lan"))!.blocks.served).toBe(0);
+    await n1.kill();
+    await cluster.write("pool/lan", { layout: "flat", ranges, probe: { link: "seg0" } });
+    await n1.start();
+    const { foreign, ranges: [own] } = await n1.until("lan", isServing);
+    expect(foreign![0]).toMatch(/^10\.1\.0\.(5|21|37|53|69|85|101|117|133|149)$/);
+    expect(own!.map(({ rangeEnd }) => rangeEnd)).not.toContain(foreign![0]!);
+    expect(own!).toHaveLength(2);
   }],
 
   ["a node that drains gives back what is empty, and what has leases when they are gone", async (cluster) => {
@@ -291,7 +342,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
   }],
 ];
 
-test.concurrent.each(cases)("%s", async (_, work) => {
+test.concurrent.each(ownShare(cases))("%s", async (_, work) => {
   await using cluster = await openCluster();
   await cluster.write("pool/lan", LAN);
   await work(cluster);

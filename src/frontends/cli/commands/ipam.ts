@@ -17,7 +17,7 @@ import { attachmentsOfContainer, knownAttachments } from "../../../runtime/recor
 import { closestName } from "../../../cni/spelling.ts";
 import { type Command, type GivenArguments, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
-import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
+import { dataDirOf, heldInPools, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { namedBy, shownName, whyTooShort } from "../named-attachments.ts";
 import { containerNote, DIGITS_TO_REMOVE, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { configDirectoryOfCaller } from "../../../runtime/paths.ts";
@@ -27,7 +27,8 @@ import { textTable } from "../text-table.ts";
 export const ipamCommand: Command = {
   runsByItself: true,
   printsAfterwards: true,
-  summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
+  summary:
+    "list leases; release those of host-local and pools; import host-local's from Go's plugin, export them to it",
   operands: "list|release|import|export [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],
   options: {
@@ -70,7 +71,7 @@ export const ipamCommand: Command = {
         return list(given, network);
       case "release":
         if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
-        return release(given, named(given, network), addresses);
+        return release(given, placesOf(given, network), addresses);
       case "import":
         return takeOver(importLeases, "indexed", named(given, network));
       case "export":
@@ -84,8 +85,19 @@ function named(given: GivenArguments, network: string | undefined): StoreOptions
   if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
   const directory = leaseDirectory(dataDirOf(given), network);
   if (!exists(directory)) throw unknownNetwork(given, network);
+  return storeIn(directory);
+}
+
+function storeIn(directory: string): StoreOptions {
   // For leases of an earlier boot, the index has what the network's configuration said.
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
+}
+
+/** Its own directory, unless it has leases of pools alone; and the pools in which it has some. */
+function placesOf(given: GivenArguments, network: string | undefined): StoreOptions[] {
+  const pools = new Set(network && heldInPools(given, network).map(({ directory }) => directory));
+  const hasOwn = network !== undefined && exists(leaseDirectory(dataDirOf(given), network));
+  return [...hasOwn || pools.size === 0 ? [named(given, network)] : [], ...[...pools].map(storeIn)];
 }
 
 /** For a network that has neither a lease nor a configuration. */
@@ -111,10 +123,13 @@ function list(given: GivenArguments, network: string | undefined): number {
   for (const [option, directory] of [["data-dir", dataDirOf(given)], ["dhcp-dir", dhcpDirOf(given)]] as const) {
     if (given.has(option) && !exists(directory)) throw new Error(`--${option} ${directory}: no such directory`);
   }
-  if (network !== undefined && ofDhcp.length === 0 && !isKnown(given, network)) throw unknownNetwork(given, network);
+  const held = heldLeases(given, network);
+  if (network !== undefined && ofDhcp.length + held.length === 0 && !isKnown(given, network)) {
+    throw unknownNetwork(given, network);
+  }
   const inOrder = (leases: Listed[]) =>
     leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
-  const leases = inOrder([...heldLeases(given, network), ...ofDhcp]);
+  const leases = inOrder([...held, ...ofDhcp]);
   if (given.has("json")) {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
@@ -124,10 +139,10 @@ function list(given: GivenArguments, network: string | undefined): number {
     recorded.get(ownerText({ network, containerId, ifName }));
   const hasNames = leases.some((lease) => holderOf(lease) !== undefined);
   const rows = leases.map((listed) => {
-    const { network, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
+    const { network, pool, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
     const name = shownName(holderOf(listed) ?? UNRECORDED) ?? "-";
-    const what = lease === undefined ? "" : describeLease(lease);
-    return [network, address, containerId, ...hasNames ? [name] : [], ifName, what];
+    const what = lease !== undefined ? describeLease(lease) : pool === undefined ? "" : `pool ${pool}`;
+    return [network === "" ? "-" : network, address, containerId, ...hasNames ? [name] : [], ifName, what];
   });
   print(textTable(rows));
   return 0;
@@ -144,22 +159,30 @@ function recordedHolders(given: GivenArguments): Map<string, KnownAttachment> {
   }
 }
 
-function release(given: GivenArguments, options: StoreOptions, addresses: string[]): number {
+function release(given: GivenArguments, places: readonly StoreOptions[], addresses: string[]): number {
   const container = given.value("container");
   if ((container === undefined) === (addresses.length === 0)) {
     throw new UsageError("ipam release needs either addresses or --container");
   }
-  const network = given.operands[1]!, { directory } = options;
+  const network = given.operands[1]!, directories = places.map(({ directory }) => directory);
+  const isIts = ({ owner }: LeaseFile) => (owner?.inNetwork ?? network) === network;
+  const placed = (options: StoreOptions, leases: readonly LeaseFile[]) =>
+    leases.filter(isIts).map((lease) => ({ ...lease, options }));
   const toRelease: AddressToRelease[] = container === undefined
-    ? addresses.map((address) => ({ address, lease: leaseAt(directory, parsed(address)) }))
-    : leasesOf(given, container, listLeases(directory)).map((lease) => ({ address: lease.address, lease }));
-  if (toRelease.length === 0) throw new Error(`container ${container} has no address in ${directory}`);
+    ? addresses.map((address) => {
+      const bytes = parsed(address);
+      const found = places.flatMap((options) => placed(options, [leaseAt(options.directory, bytes) ?? []].flat()));
+      return { address, lease: found[0] };
+    })
+    : leasesOf(given, container, places.flatMap((options) => placed(options, listLeases(options.directory))))
+      .map((lease) => ({ address: lease.address, lease }));
+  if (toRelease.length === 0) throw new Error(`container ${container} has no address in ${directories.join(", ")}`);
   if (!given.has("force")) requireGone(given, network, toRelease.flatMap(({ lease }) => lease ?? []));
   let status = 0;
   for (const { address, lease } of toRelease) {
-    const isReleased = lease !== undefined && releaseLease(options, lease);
+    const isReleased = lease !== undefined && releaseLease(lease.options, lease);
     if (!isReleased) status = 1;
-    printLine(`${address}: ${isReleased ? `released, was ${lease.text.replace("\r\n", "/")}` : "not leased"}`);
+    printLine(`${address}: ${isReleased ? `released, was ${lease.text.replaceAll("\r\n", "/")}` : "not leased"}`);
   }
   return status;
 }
@@ -190,7 +213,11 @@ function refuseLeasesOfDhcp(given: GivenArguments, network: string, addresses: r
 /** An address as somebody writes it, or as its lease does. */
 interface AddressToRelease {
   address: string;
-  lease: LeaseFile | undefined;
+  lease: PlacedLease | undefined;
+}
+
+interface PlacedLease extends LeaseFile {
+  options: StoreOptions;
 }
 
 function parsed(text: string): Uint8Array {
@@ -200,7 +227,7 @@ function parsed(text: string): Uint8Array {
 }
 
 /** The leases of its interfaces, or of one. A lease names an ID; the other names are in the records of attachments. */
-function leasesOf(given: GivenArguments, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
+function leasesOf(given: GivenArguments, container: string, leases: readonly PlacedLease[]): PlacedLease[] {
   const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
   const holders = leases.flatMap((lease) => {
     const { owner } = lease;

@@ -1,9 +1,7 @@
 /** Routes that the plugin before cannot add: what `plan` says before each container, `status` says without one. */
 import { field, isObject } from "../../../cni/json.ts";
 import type { Caveat, Placed } from "../../../contract/plugin.ts";
-import { describeRoute } from "../../../ffi/netlink/route/route.ts";
-import { kernelRoutes } from "../../../resources/address/addressing/addressing.ts";
-import { refusedRoutes } from "../../../resources/address/addressing/refused.ts";
+import { refusedRouteCaveats } from "../../shared/route-caveats.ts";
 import { subnetsOf } from "../../shared/way-out.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 
@@ -11,13 +9,7 @@ export function hostLocalCaveats({ ipam }: HostLocalConf, { own, document }: Pla
   const subnets = subnetsOf(document);
   // A plugin of another make may add routes in another way.
   if (own === undefined || subnets.length === 0 || mayHaveMore(document)) return [];
-  const routes = ipam?.routes ?? [], withGateway = routes.filter(({ gw }) => gw !== undefined);
-  const written = kernelRoutes({ addresses: [], routes: withGateway }, 0);
-  return refusedRoutes(written, subnets).map(({ route, reason }) => ({
-    key: `ipam.routes[${routes.indexOf(withGateway[written.indexOf(route)]!)}]`,
-    text: `${describeRoute(route)} cannot be added: ${reason}`,
-    isRefused: true,
-  }));
+  return refusedRouteCaveats(ipam?.routes ?? [], subnets);
 }
 
 /** Addresses that only ADD knows. */

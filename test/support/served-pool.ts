@@ -1,0 +1,63 @@
+/** What the agent of a cluster's node tells ADD of a pool, for tests without one. */
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
+import { extentsOf, servedRanges } from "../../src/cluster/served.ts";
+import { servedPath, type ServedPool, servedText } from "../../src/cluster/served-file.ts";
+import type { Machine } from "./machine.ts";
+
+/** As people write a pool, and the blocks that are served here. */
+export interface GivenPool {
+  name?: string;
+  layout?: "flat" | "routed";
+  ranges?: readonly object[];
+  routes?: readonly object[];
+  blocks?: readonly number[];
+  /** What the file says in place of what follows from the others. */
+  change?: Partial<ServedPool>;
+}
+
+export const STATE = "/run/patchbay", POOLS = "/var/lib/patchbay/pools";
+
+/** Block i has the 16 addresses from 10.50.0.(16 i) on. */
+const VLAN = [{
+  cidr: "10.50.0.0/24",
+  gateway: "10.50.0.254",
+  from: "10.50.0.0",
+  to: "10.50.0.255",
+  blockSize: 16,
+}];
+
+export function servedPoolOf(given: GivenPool = {}): ServedPool {
+  const { name = "lan", layout = "flat", ranges = VLAN, routes = [], blocks = [1], change } = given;
+  const pool = poolFrom(name, { layout, ranges, routes });
+  return {
+    pool: name,
+    node: "n1",
+    store: "etcd at https://10.0.0.1:2379",
+    layout,
+    ranges: servedRanges(pool, blocks),
+    extents: extentsOf(pool),
+    singles: { all: [], served: [], ofOthers: {} },
+    routes: pool.routes,
+    blocks: { served: blocks.length, ripening: 0, closing: 0, unknown: 0 },
+    ...change,
+  };
+}
+
+/** Replaces the file, as the agent does. */
+export function serveIn(directory: string, given: GivenPool = {}): ServedPool {
+  const served = servedPoolOf(given), path = servedPath(directory, served.pool);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  writeFileSync(`${path}.tmp`, servedText(served));
+  chmodSync(`${path}.tmp`, 0o600);
+  renameSync(`${path}.tmp`, path);
+  return served;
+}
+
+/** The same in a machine, whose files are its own. */
+export async function serve(machine: Machine, given: GivenPool = {}): Promise<ServedPool> {
+  const served = servedPoolOf(given), path = servedPath(STATE, served.pool);
+  const script = `mkdir -p -m 700 ${STATE}; umask 077; cat >${path}.tmp; mv ${path}.tmp ${path}`;
+  await machine.sh(script, { stdin: servedText(served) });
+  return served;
+}
