@@ -1,6 +1,7 @@
 /** The store that a configuration names. */
 import type { StoreConf } from "../cluster/configuration.ts";
 import type { ClusterStore } from "../cluster/store.ts";
+import { openEtcd } from "./etcd.ts";
 import { openRoster } from "./roster.ts";
 
 /** Asks nobody yet. */
@@ -9,6 +10,7 @@ export function openStore(conf: StoreConf): ClusterStore {
     case "roster":
       return openRoster(conf.directory);
     case "etcd":
+      return openEtcd(conf);
     case "kubernetes":
       throw new Error(`${conf.kind}: not yet`);
   }
