@@ -59,6 +59,20 @@ export function* claimBlock(
   return undefined;
 }
 
+/** A block that was asked for by its number: whether it is held now, or the node that has it; undefined when neither. */
+export function* claimThis(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  index: number,
+  newClaim: () => string,
+): Steps<true | { owner: string } | undefined> {
+  if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
+  const key = blockKey(pool.name, index), was = yield* readStored<BlockRecord>(key);
+  if (was?.value.owner !== undefined) return { owner: was.value.owner.node };
+  if (was?.isGoing || node.held.grants.some((grant) => grant.key === key)) return undefined;
+  return (yield* attemptClaim(node, { key, index, pool, was, claim: newClaim() })) || undefined;
+}
+
 function* listedBy(node: ClusterNode, pool: PoolOfBlocks): Steps<Stored<BlockRecord>[]> {
   const { blocks, revision } = yield* listBlocks(pool.name), { seen } = node.held;
   if (revision < seen) yield* node.alarm(`the store is at ${revision}, and was at ${seen}`);

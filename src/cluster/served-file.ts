@@ -4,7 +4,7 @@
  */
 import { isObject } from "../cni/json.ts";
 import type { PoolRoute } from "./pool.ts";
-import type { ServedRange } from "./served.ts";
+import type { PoolExtent, ServedRange } from "./served.ts";
 
 export interface ServedPool {
   pool: string;
@@ -14,6 +14,10 @@ export interface ServedPool {
   layout: "flat" | "routed";
   /** One list for each family. Without any block, each is empty. */
   ranges: ServedRange[][];
+  /** Addresses of the pool that only who asks for them gets: all of them, and those that are served here. */
+  singles: { all: readonly string[]; served: readonly string[]; ofOthers: Readonly<Record<string, string>> };
+  /** One for each family, in the same order. */
+  extents: PoolExtent[];
   routes: readonly PoolRoute[];
   /** How many blocks are served, ripen, are emptied before they are given back, and may have addresses that nobody knows. */
   blocks: { served: number; ripening: number; closing: number; unknown: number };
@@ -45,11 +49,13 @@ export function servedText(served: ServedPool): string {
   return `${JSON.stringify(served)}\n`;
 }
 
+const LISTS: readonly (keyof ServedPool)[] = ["ranges", "extents", "routes"];
+
 /** This program wrote it, or another version of it. Throws for what it does not know. */
 export function servedFrom(text: string): ServedPool {
   const value: unknown = JSON.parse(text);
-  if (isObject(value) && Array.isArray(value["ranges"]) && isObject(value["blocks"])) {
-    return value as unknown as ServedPool;
-  }
+  let isKnown = isObject(value) && isObject(value["blocks"]);
+  for (const key of LISTS) isKnown &&= Array.isArray((value as Record<string, unknown>)[key]);
+  if (isKnown) return value as ServedPool;
   throw new Error("it is of another version of this program");
 }

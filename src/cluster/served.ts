@@ -8,7 +8,7 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { type ClusterPool, type Piece, piecesOf } from "./pool.ts";
+import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
 
 /** As host-local's configuration has it. */
 export interface ServedRange {
@@ -18,13 +18,34 @@ export interface ServedRange {
   gateway?: string;
 }
 
+/** All that the blocks of a pool have of a family, whoever serves them: for what is said of an address. */
+export interface PoolExtent {
+  subnet: string;
+  /** The first address of block 0, and the last of all blocks. */
+  first: string;
+  last: string;
+  /** How many addresses a block has, in digits: a block of IPv6 may have more than a number can say. */
+  blockSize: string;
+}
+
+export function extentsOf(pool: ClusterPool): PoolExtent[] {
+  const blocks = BigInt(countBlocks(pool));
+  return pool.ranges.map(({ subnet, first, size }) => ({
+    subnet: formatPrefix(subnet),
+    first: formatAddress(first),
+    last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
+    blockSize: String(size),
+  }));
+}
+
 /** One list for each family, in which the ranges of all blocks are in order. */
 export function servedRanges(pool: ClusterPool, blocks: readonly number[]): ServedRange[][] {
   return pool.ranges.map((range, at) =>
-    blocks.toSorted((one, other) => one - other).flatMap((index) => {
+    blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
       const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayIn(pool, piece);
       const kept = [
         ...range.excluded,
+        ...pool.singles.map(alone),
         ...(gateway === undefined ? [] : [alone(gateway)]),
         ...ofTheSubnet(piece.subnet),
       ];
@@ -36,6 +57,11 @@ export function servedRanges(pool: ClusterPool, blocks: readonly number[]): Serv
       }));
     })
   );
+}
+
+/** The addresses among the blocks that ADD gives to who asks for them. */
+export function servedSingles(pool: ClusterPool, blocks: readonly number[]): string[] {
+  return blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
 }
 
 /** For how many containers the blocks have addresses: each gets one of every family. */

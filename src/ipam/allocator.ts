@@ -4,16 +4,16 @@
  */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import { secondsSinceBoot } from "../ffi/clock.ts";
-import { SyscallError } from "../ffi/errno.ts";
-import { compareAddresses, contains, formatAddress, lastOf, nextAddress, parseAddress } from "../net/address.ts";
-import { leasedAddresses, readCursor, readLease, writeCursor } from "./go-directory.ts";
+import { compareAddresses, contains, formatAddress, lastOf, nextAddress, type Prefix } from "../net/address.ts";
+import { leasedAddresses, readCursor, readLease } from "./go-directory.ts";
 import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./layout.ts";
 import { capacityOf, formatRangeSet, isInRange, type Range, rangeOf, type RangeSet } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
-import { atCursor, exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
+import { noteCursor, type Stretch, stretchesAfter } from "./round-robin.ts";
+import { exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
 
-interface AllocationRequest {
+export interface AllocationRequest {
   set: RangeSet;
   /** The number of the set in the configuration, which is part of the name of its `last_reserved_ip` file. */
   rangeId: string;
@@ -21,6 +21,21 @@ interface AllocationRequest {
   containerId: string;
   /** An address of the set, or undefined for any. */
   requested: Uint8Array | undefined;
+  /** For a set whose ranges another process may take away. */
+  passing?: PassingSet;
+}
+
+/**
+ * A range is taken away like this: first it is written down that it is gone, then its leases are counted with byte 0 alone
+ * (`leasedExclusively`). So the set is read while byte 0 is locked, and after a lapse nothing is claimed until it was read again.
+ */
+export interface PassingSet {
+  /** The store's, when the set was read. */
+  lapses: number;
+  /** The request with the set as it is now; undefined when none of its ranges is there any more. */
+  readAgain(): AllocationRequest | undefined;
+  /** Why none of it is given, or not this address, in place of the reference plugin's words. */
+  refusal(address: Uint8Array | undefined): Error;
 }
 
 export interface Allocated {
@@ -36,26 +51,42 @@ export function allocate(store: Store, request: AllocationRequest): Allocated {
 }
 
 function allocateRequested(store: Store, request: AllocationRequest, address: Uint8Array): Allocated {
-  const { set, lease } = request;
-  const range = rangeOf(set, address)!;
-  if (isGateway(range, address)) throw refusal(gatewayText(address));
-  blocksOf(store, range);
-  const attempt = (isSettled: boolean) => {
-    const block = blockAt(store, blockPrefix(range.subnet, address), true);
+  const first = rangeOf(request.set, address)!, { passing } = request;
+  if (isGateway(first, address)) throw refusal(gatewayText(address));
+  blocksOf(store, first);
+  const attempt = (asked: AllocationRequest, isSettled: boolean): Allocated | undefined => {
+    const range = rangeOf(asked.set, address);
+    if (range === undefined) return undefined;
+    const block = blockAt(store, prefixIn(range, address), true);
     const index = indexIn(block.prefix, address);
     if (isSettled) settle(store, block, index);
-    return claim(store, block, index, lease);
+    return !isOutdated(store, asked) && claim(store, block, index, asked.lease) ? { address, range } : undefined;
   };
-  if (!attempt(false) && !exclusively(store, () => attempt(true))) {
-    throw refusal(leasedText(address, set));
-  }
-  const allocated = { address, range };
-  noteCursor(store, request, readCursor(store.directory, request.rangeId), allocated);
+  let used: AllocationRequest | undefined = request;
+  const allocated = attempt(request, false) ?? exclusively(store, () => {
+    used = readAgain(request);
+    return used && attempt(used, true);
+  });
+  if (allocated === undefined) throw passing?.refusal(address) ?? refusal(leasedText(address, request.set));
+  noteCursor(store, used, readCursor(store.directory, request.rangeId), allocated);
   return allocated;
 }
 
+function isOutdated({ lapses }: Store, { passing }: AllocationRequest): boolean {
+  return passing !== undefined && passing.lapses !== lapses;
+}
+
+function readAgain(request: AllocationRequest): AllocationRequest | undefined {
+  return request.passing === undefined ? request : request.passing.readAgain();
+}
+
 function isGateway({ gateway }: Range, address: Uint8Array): boolean {
-  return compareAddresses(address, gateway) === 0;
+  return gateway !== undefined && compareAddresses(address, gateway) === 0;
+}
+
+/** The prefix of the block that contains this address of the range. */
+function prefixIn({ subnet, within = subnet }: Range, address: Uint8Array): Prefix {
+  return blockPrefix(within, address);
 }
 
 function gatewayText(address: Uint8Array): string {
@@ -76,12 +107,14 @@ function allocateNext(store: Store, request: AllocationRequest): Allocated {
   const { rangeId } = request;
   rejectSecond(store, request);
   const last = readCursor(store.directory, rangeId);
+  let used: AllocationRequest | undefined = request;
   const found = search(store, request, last) ?? exclusively(store, () => {
+    used = readAgain(request);
     settleAll(store, existingBlocks(store));
-    return search(store, request, last);
+    return used && search(store, used, last);
   });
-  if (found === undefined) throw exhausted(store, request.set);
-  noteCursor(store, request, last, found);
+  if (found === undefined) throw request.passing?.refusal(undefined) ?? exhausted(store, request.set);
+  noteCursor(store, used, last, found);
   return found;
 }
 
@@ -89,7 +122,10 @@ function allocateNext(store: Store, request: AllocationRequest): Allocated {
 function rejectSecond(store: Store, { set, lease, containerId }: AllocationRequest): void {
   // Very old lease files name only the container.
   const old = leaseOf({ containerId });
+  let within: Prefix | undefined;
   for (const range of set) {
+    if (range.within !== undefined && range.within === within) continue;
+    within = range.within;
     for (const block of blocksOf(store, range)) {
       rejectHeld(store, block, range, lease, containerId);
       rejectHeld(store, block, range, old, containerId);
@@ -100,7 +136,7 @@ function rejectSecond(store: Store, { set, lease, containerId }: AllocationReque
 function rejectHeld(store: Store, block: Block, range: Range, lease: StoredLease, containerId: string): void {
   for (let index = -1; (index = block.slots.indexOf(lease.tag, index + 1)) >= 0;) {
     const address = addressAt(block.prefix, index);
-    if (!isInRange(range, address)) continue;
+    if (range.within === undefined && !isInRange(range, address)) continue;
     const text = readLease(store.directory, address);
     // The file was removed by hand, or never written.
     if (text === undefined) unclaim(store, block, index, lease);
@@ -112,8 +148,8 @@ function rejectHeld(store: Store, block: Block, range: Range, lease: StoredLease
 }
 
 /** The range's block; for a larger range, the blocks that exist. */
-function blocksOf(store: Store, { subnet, start }: Range): Block[] {
-  const prefix = blockPrefix(subnet, start);
+function blocksOf(store: Store, range: Range): Block[] {
+  const { start, within: subnet = range.subnet } = range, prefix = blockPrefix(subnet, start);
   if (prefix.bits === subnet.bits) return [blockAt(store, prefix, true)];
   const blocks = existingBlocks(store, subnet);
   if (blocks.length > 0) return blocks;
@@ -129,35 +165,15 @@ function search(store: Store, request: AllocationRequest, last: string | undefin
   for (const stretch of stretchesAfter(request.set, last)) {
     const found = searchIn(store, request, stretch);
     if (found !== undefined) return found;
+    if (isOutdated(store, request)) return undefined;
   }
   return undefined;
 }
 
-/** Addresses of a range from `from` to `to` inclusive. */
-interface Stretch {
-  range: Range;
-  from: Uint8Array;
-  to: Uint8Array;
-}
-
-/** All addresses of the set once, in the order in which they are tried after `last`. */
-function stretchesAfter(set: RangeSet, last: string | undefined): Stretch[] {
-  const cursor = last === undefined ? undefined : parseAddress(last), current = cursor && rangeOf(set, cursor);
-  const first = current === undefined ? 0 : set.indexOf(current), stretches: Stretch[] = [];
-  if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
-    stretches.push({ range: current, from: nextAddress(cursor!), to: current.end });
-  }
-  for (let step = current === undefined ? 0 : 1; step < set.length; step++) {
-    const range = set[(first + step) % set.length]!;
-    stretches.push({ range, from: range.start, to: range.end });
-  }
-  if (current !== undefined) stretches.push({ range: current, from: current.start, to: cursor! });
-  return stretches;
-}
-
 function searchIn(store: Store, request: AllocationRequest, { range, from, to }: Stretch): Allocated | undefined {
   for (let address = from; compareAddresses(address, to) <= 0;) {
-    const block = blockAt(store, blockPrefix(range.subnet, address), true);
+    const block = blockAt(store, prefixIn(range, address), true);
+    if (isOutdated(store, request)) return undefined;
     const blockEnd = lastOf(block.prefix);
     const isLast = compareAddresses(blockEnd, to) >= 0;
     const toIndex = indexIn(block.prefix, isLast ? to : blockEnd);
@@ -180,7 +196,8 @@ function claimBetween(
 ): number {
   const { slots, prefix } = block;
   const isResting = restingIn(store, block);
-  const gatewayIndex = contains(prefix, range.gateway) ? indexIn(prefix, range.gateway) : -1;
+  const { gateway } = range;
+  const gatewayIndex = gateway !== undefined && contains(prefix, gateway) ? indexIn(prefix, gateway) : -1;
   for (let index = slots.indexOf(0, from); index >= 0 && index <= to; index = slots.indexOf(0, index + 1)) {
     if (index === gatewayIndex || isResting(index)) continue;
     if (!claim(store, block, index, lease)) continue;
@@ -197,42 +214,10 @@ function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: numb
   return (index) => times[index]! > Math.max(0, since);
 }
 
-/**
- * Records where the next search begins, unless another process has already recorded a later address: going back would
- * allocate addresses that were only just released.
- */
-function noteCursor(
-  store: Store,
-  { set, rangeId }: AllocationRequest,
-  last: string | undefined,
-  { address, range }: Allocated,
-): void {
-  try {
-    atCursor(store, () => {
-      const now = readCursor(store.directory, rangeId);
-      const other = now === undefined || now === last ? undefined : parseAddress(now);
-      const otherRange = other && rangeOf(set, other);
-      if (other !== undefined && otherRange !== undefined) {
-        const from = last === undefined ? undefined : parseAddress(last);
-        const [ours, theirs] = [rangesUntil(set, from, address, range), rangesUntil(set, from, other, otherRange)];
-        if (ours < theirs || (ours === theirs && compareAddresses(address, other) < 0)) return;
-      }
-      writeCursor(store.directory, rangeId, address);
-    });
-  } catch (error) {
-    if (!(error instanceof SyscallError)) throw error;
-    store.report(
-      `${formatAddress(address)} was given out, but the next ADD may not go on behind it: ${error.message}`,
-    );
-  }
-}
-
-/** After how many ranges a search that starts at `from` reaches the address. */
-function rangesUntil(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array, range: Range): number {
-  const start = from && rangeOf(set, from);
-  const steps = set.indexOf(range) - (start === undefined ? 0 : set.indexOf(start));
-  const isPast = range === start && compareAddresses(address, from!) <= 0;
-  return (steps + set.length) % set.length + (isPast ? set.length : 0);
+/** Takes back what `allocate` gave, as if it had not. */
+export function giveBack(store: Store, lease: StoredLease, { address, range }: Allocated): void {
+  const prefix = prefixIn(range, address);
+  unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
 }
 
 function refusal(message: string): CniError {

@@ -128,17 +128,22 @@ export function holdsLease({ directory }: StoreOptions, owner: LeaseOwner, hints
   return hints.some(isOwners) || findEverywhere(directory, texts, () => false).length > 0;
 }
 
-/** Releases the leases of attachments that are not valid, except for leases that name no interface. */
+/**
+ * Releases the leases of attachments that are not valid, except for leases that name no interface, and in a directory that
+ * networks share those of the others.
+ */
 export function releaseInvalid(
   options: StoreOptions,
   isValid: (owner: { containerId: string; ifName: string }) => boolean,
+  network?: string,
 ): void {
   const { directory } = options;
   const collect = (store: Store | undefined, blocks: readonly Block[]) => {
     for (const address of leasedAddresses(directory)) {
       const text = readLease(directory, address) ?? "";
-      const { containerId, ifName } = leaseOwnerIn(text) ?? {};
-      if (containerId === undefined || ifName === undefined || isValid({ containerId, ifName })) continue;
+      const { containerId, ifName, inNetwork } = leaseOwnerIn(text) ?? {};
+      if (containerId === undefined || ifName === undefined || inNetwork !== network) continue;
+      if (isValid({ containerId, ifName })) continue;
       releaseFile(directory, store, blocks, address, text);
     }
   };

@@ -5,7 +5,8 @@
  * claims it by creating the file exclusively. So people and programs may list, read and remove these files, and Go's
  * plugin can take over the directory or work in it at the same time.
  *
- *     10.88.0.2             `<containerID>\r\n<ifName>` without a line end; very old files have no second line
+ *     10.88.0.2             `<containerID>\r\n<ifName>` without a line end; very old files have no second line,
+ *                           those of a directory that networks share have a third: `<network>`
  *     last_reserved_ip.0    the address that the first range set allocated last
  *     lock                  held by Go's plugin with flock(2) while it works; exists only if that has run here
  *     .patchbay/            our index (store.ts)
@@ -60,17 +61,22 @@ export interface LeaseOwner {
   containerId: string;
   /** Absent in files of very old versions: then any interface of the container. */
   ifName?: string;
+  /** Where several networks have one directory, and Go's plugin never works: whose lease it is. */
+  inNetwork?: string;
 }
 
 /** The content of the owner's lease files. */
-export function leaseText({ containerId, ifName }: LeaseOwner): string {
-  return ifName === undefined ? containerId : `${containerId}\r\n${ifName}`;
+export function leaseText({ containerId, ifName, inNetwork }: LeaseOwner): string {
+  if (ifName === undefined) return containerId;
+  return inNetwork === undefined ? `${containerId}\r\n${ifName}` : `${containerId}\r\n${ifName}\r\n${inNetwork}`;
 }
 
 /** The owner that a lease file names; undefined for empty files and those that people wrote. */
 export function leaseOwnerIn(text: string): LeaseOwner | undefined {
-  const [, containerId, ifName] = /^([a-zA-Z0-9][a-zA-Z0-9_.-]*)(?:\r\n(\S+))?$/.exec(text) ?? [];
-  return containerId === undefined ? undefined : { containerId, ifName };
+  const [, containerId, ifName, inNetwork] =
+    /^([a-zA-Z0-9][a-zA-Z0-9_.-]*)(?:\r\n(\S+)(?:\r\n(\S+))?)?$/.exec(text) ?? [];
+  if (containerId === undefined) return undefined;
+  return inNetwork === undefined ? { containerId, ifName } : { containerId, ifName, inNetwork };
 }
 
 /** Creates the lease file; answers false when it exists. Removes it again before it throws. */

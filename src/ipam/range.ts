@@ -34,7 +34,12 @@ export interface Range {
   subnet: Prefix;
   start: Uint8Array;
   end: Uint8Array;
-  gateway: Uint8Array;
+  gateway?: Uint8Array;
+  /**
+   * For a range that comes and goes: the addresses that stay, for which there is one index. An owner has one of all of them,
+   * also one that is no longer in a range.
+   */
+  within?: Prefix;
 }
 
 /** Ranges of one family that do not overlap; an attachment gets one address of the set. */
@@ -61,7 +66,8 @@ function formatRange({ start, end }: Range): string {
 
 /** The number of addresses that the range can allocate. */
 export function rangeCapacity(range: Range): bigint {
-  return toBigInt(range.end) - toBigInt(range.start) + (isInRange(range, range.gateway) ? 0n : 1n);
+  const { gateway } = range, hasGateway = gateway !== undefined && isInRange(range, gateway);
+  return toBigInt(range.end) - toBigInt(range.start) + (hasGateway ? 0n : 1n);
 }
 
 /** The number of addresses that the set can allocate. */

@@ -34,6 +34,8 @@ export interface StoreOptions {
   readonly quarantineSeconds: number;
   /** Prints one line for the operator. */
   report(note: string): void;
+  /** Before the directory is made: throws when there is nothing to lease. */
+  beforeMaking?(): void;
 }
 
 /** The store while this process works on it: see `inStore`. */
@@ -41,6 +43,8 @@ export interface Store extends StoreOptions {
   readonly locksFd: number;
   /** Whether byte 0 is locked exclusively. */
   isExclusive: boolean;
+  /** How often this process has let go of byte 0 meanwhile: others may have had it alone. */
+  lapses: number;
   /** The blocks opened so far, by name. */
   readonly blocks: Map<string, Block>;
   /** Everything mapped, outdated blocks included: callers may still hold views of them. */
@@ -143,7 +147,7 @@ function withLocks<T>(
     if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 });
     lockRangeShared(locksFd, IN_USE);
     requireNamed({ directory: options.directory, locksFd });
-    return work({ ...options, locksFd, isExclusive: false, blocks: new Map(), mappings });
+    return work({ ...options, locksFd, isExclusive: false, lapses: 0, blocks: new Map(), mappings });
   } finally {
     for (const mapping of mappings) unmap(mapping);
   }
@@ -161,8 +165,8 @@ export function indexDirectory(directory: string): string {
   return `${directory}/.patchbay`;
 }
 
-function openLocks({ directory, report }: StoreOptions, create: boolean): number | undefined {
-  const path = `${indexDirectory(directory)}/locks`;
+function openLocks(options: StoreOptions, create: boolean): number | undefined {
+  const { directory, report } = options, path = `${indexDirectory(directory)}/locks`;
   try {
     const locks = openExistingState(path, O_RDWR);
     if (locks !== undefined || !create) return locks?.fd;
@@ -174,6 +178,7 @@ function openLocks({ directory, report }: StoreOptions, create: boolean): number
     report(`the lease index is left out: ${error.message}`);
     return undefined;
   }
+  options.beforeMaking?.();
   for (let attempt = 1;; attempt++) {
     try {
       makeDirectories(directory, 0o755);
@@ -198,11 +203,12 @@ export function atCursor(store: Store, work: () => void): void {
 }
 
 /** Runs `work` while no other process works on the network. Blocks opened before may be outdated: open them again. */
-export function exclusively<T>(store: Store, work: () => T): T {
+export function exclusively<T>(store: Store, work: () => T, patienceMs?: number): T {
   if (store.isExclusive) return work();
   // Give up the shared lock first: two processes that upgrade it would wait for each other.
+  store.lapses++;
   unlockRange(store.locksFd, IN_USE);
-  lockRangeExclusive(store.locksFd, IN_USE);
+  lockRangeExclusive(store.locksFd, IN_USE, patienceMs);
   requireNamed(store);
   store.blocks.clear();
   store.isExclusive = true;

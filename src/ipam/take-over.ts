@@ -96,7 +96,8 @@ function whyDirectoryStays(options: StoreOptions): string | undefined {
   return `${namesIn(directory)[0] ?? "something"} is in it`;
 }
 
-function removeEmptyFiles(store: Store): void {
+/** Only under the exclusive lock. */
+export function removeEmptyFiles(store: Store): void {
   for (const address of leasedAddresses(store.directory)) {
     if (readLease(store.directory, address) === "") removeEmpty(store, address);
   }

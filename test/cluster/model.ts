@@ -5,7 +5,14 @@
  *
  * Longer than 300 lines: it is one world.
  */
-import { claimBlock, type PoolOfBlocks, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
+import {
+  claimBlock,
+  claimThis,
+  type PoolOfBlocks,
+  releaseBlock,
+  ripenBlock,
+  verifyNode,
+} from "../../src/cluster/blocks.ts";
 import {
   type BootNotes,
   type ClusterEffect,
@@ -382,8 +389,10 @@ export class World {
         yield* verifyNode(node, [POOL], newClaim);
         agent.verified = concerns;
         machine.due = machine.concerns > concerns ? this.time + NOTICE : Infinity;
-      } else if (kind < 3) yield* claimBlock(node, POOL, newClaim);
-      else if (kind < 6) {
+      } else if (kind < 3) {
+        if (this.below(4) > 0) yield* claimBlock(node, POOL, newClaim);
+        else yield* claimThis(node, POOL, this.below(POOL.size), newClaim);
+      } else if (kind < 6) {
         const grant = this.one(node.held.grants.filter((each) => !node.notes.ripe.includes(each.claim)));
         if (grant !== undefined) yield* ripenBlock(node, grant);
       } else {

@@ -305,7 +305,7 @@ class Model {
       for (let at = range.start; compareAddresses(at, range.end) <= 0; at = nextAddress(at)) addresses.push(at);
       return addresses.map((at) => ({
         text: formatAddress(at),
-        isGateway: compareAddresses(at, range.gateway) === 0,
+        isGateway: compareAddresses(at, range.gateway!) === 0,
       }));
     });
     const behind = all.findIndex(({ text }) => text === this.last) + 1;

@@ -16,7 +16,7 @@ const plan = (sets: RangeConf[][], cniVersion = "1.0.0") => planRangeSets(sets, 
 
 const show = (conf: RangeConf) => {
   const range = plan([[conf]])[0]![0]!;
-  return `${formatRangeSet([range])} via ${formatAddress(range.gateway)}: ${rangeCapacity(range)}`;
+  return `${formatRangeSet([range])} via ${formatAddress(range.gateway!)}: ${rangeCapacity(range)}`;
 };
 
 describe("planRangeSets() fills in what the configuration leaves out", () => {

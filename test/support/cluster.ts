@@ -4,7 +4,8 @@ import type { ServedPool } from "../../src/cluster/served-file.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
-const ENDPOINT = "http://127.0.0.1:2379", PREFIX = "/patchbay/";
+export const ENDPOINT = "http://127.0.0.1:2379";
+const PREFIX = "/patchbay/";
 
 export interface Cluster extends AsyncDisposable {
   machine: Machine;

@@ -12,7 +12,8 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { newClaim, ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
 import { keptPools, type NodePool, poolsOfNode } from "./pools.ts";
-import { type NodeAtWork, PoolKeeper } from "./pool-keeper.ts";
+import type { NodeAtWork } from "./node-at-work.ts";
+import { PoolKeeper } from "./pool-keeper.ts";
 import { ServedFiles, servedPool } from "./serving.ts";
 import { type AttachedAddresses, countLeases, countUse } from "./use.ts";
 import type { Watching } from "./watching.ts";
@@ -146,6 +147,7 @@ export class Agent implements NodeAtWork {
       driver: this.driver,
       store: this.options.store.name,
       full: this.keeper?.full ?? new Set<string>(),
+      ofOthers: this.keeper?.ofOthers ?? new Map<string, ReadonlyMap<string, string>>(),
     };
     const isServed = ({ state, claim }: Grant) => state === "held" && ripe.includes(claim);
     this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));

@@ -102,6 +102,18 @@ export class NodeFiles {
     return idAt(path) === undefined ? undefined : stampOf(path);
   }
 
+  /** The address that ADD has asked for; undefined when any would do. */
+  wishedAddress(pool: string): string | undefined {
+    try {
+      const wish: unknown = JSON.parse(readStateFile(wishPath(this.stateDirectory, pool)) ?? "{}");
+      const address = isObject(wish) ? wish["address"] : undefined;
+      return typeof address === "string" ? address : undefined;
+    } catch {
+      // A wish may be lost.
+      return undefined;
+    }
+  }
+
   private read(path: string): Record<string, unknown> | undefined {
     const text = readStateFile(path);
     if (text === undefined) return undefined;

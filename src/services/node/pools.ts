@@ -5,8 +5,10 @@
 import { errorText } from "../../cni/error.ts";
 import type { PoolOfBlocks } from "../../cluster/blocks.ts";
 import type { Grant } from "../../cluster/effects.ts";
-import { type ClusterPool, countBlocks, poolFrom } from "../../cluster/pool.ts";
+import { poolFrom } from "../../cluster/pool-decoding.ts";
+import { blockWith, type ClusterPool, countBlocks, isSingle } from "../../cluster/pool.ts";
 import { poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { contains, formatAddress } from "../../net/address.ts";
 import type { KeptPool } from "./files.ts";
 
 export interface NodePool extends PoolOfBlocks {
@@ -67,17 +69,29 @@ function changeOf(earlier: KeptPool, current: KeptPool): string | undefined {
     return "it was deleted and made anew, and this node has blocks of the earlier one";
   }
   try {
-    return shapeOf(earlier) === shapeOf(current)
-      ? undefined
-      : "its ranges have become others, and this node has blocks of the earlier ones: make another pool instead";
+    const before = poolFrom(earlier.name, earlier.value), now = poolFrom(current.name, current.value);
+    if (shapeOf(before) !== shapeOf(now)) {
+      return "its ranges have become others, and this node has blocks of the earlier ones: make another pool instead";
+    }
+    const plain = before.singles.find((single) => isPlain(now, single));
+    if (plain === undefined) return undefined;
+    return `${
+      formatAddress(plain)
+    } is no longer in "singles", and a node may have it: put it there, or into "exclude"`;
   } catch (error) {
     return errorText(error);
   }
 }
 
+/** A node that has it as a single would not know that another gives it out. */
+function isPlain(pool: ClusterPool, address: Uint8Array): boolean {
+  const index = blockWith(pool, address);
+  return index !== undefined && !isSingle(index) &&
+    !pool.ranges.some(({ excluded }) => excluded.some((prefix) => contains(prefix, address)));
+}
+
 /** What may never change. */
-function shapeOf({ name, value }: KeptPool): string {
-  const { layout, ranges } = poolFrom(name, value);
+function shapeOf({ layout, ranges }: ClusterPool): string {
   return JSON.stringify([
     layout,
     ranges.map(({ subnet, first, last, size }) => [

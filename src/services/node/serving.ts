@@ -2,7 +2,8 @@
 import type { ClusterNode } from "../../cluster/node.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { servedRanges } from "../../cluster/served.ts";
+import { formatAddress } from "../../net/address.ts";
+import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -37,11 +38,13 @@ export interface ServedState {
   store: string;
   /** Pools of which every block has an owner. */
   full: ReadonlySet<string>;
+  /** The node that has an address that ADD has asked for, by pool. */
+  ofOthers: ReadonlyMap<string, ReadonlyMap<string, string>>;
 }
 
 export function servedPool(
   { name, pool, obstacle }: NodePool,
-  { node, driver, store, full }: ServedState,
+  { node, driver, store, full, ofOthers }: ServedState,
   grants: readonly Grant[],
   isServed: (grant: Grant) => boolean,
 ): ServedPool {
@@ -55,6 +58,12 @@ export function servedPool(
     store,
     layout: pool.layout,
     ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    singles: {
+      all: pool.singles.map(formatAddress),
+      served: servedSingles(pool, served.map(({ key }) => indexOf(key))),
+      ofOthers: Object.fromEntries(ofOthers.get(name) ?? []),
+    },
+    extents: extentsOf(pool),
     routes: pool.routes,
     blocks: {
       served: served.length,

@@ -1,9 +1,8 @@
 /** Which blocks containers of this host have addresses of, whatever the state directory says. */
 import { blockKey } from "../../cluster/records.ts";
 import { blockWith } from "../../cluster/pool.ts";
-import { endEarlierBoot } from "../../ipam/blocks.ts";
 import { leasedAddresses } from "../../ipam/go-directory.ts";
-import { exclusively, inExistingStore, type StoreOptions } from "../../ipam/store.ts";
+import { leasedExclusively } from "../../ipam/taking-away.ts";
 import { exists } from "../../ffi/files.ts";
 import { parseAddress } from "../../net/address.ts";
 import type { NodePool } from "./pools.ts";
@@ -29,7 +28,8 @@ export function countUse(
   return countIn(pools, (pool) => {
     const directory = `${leases}/${pool}`, known = attached(pool).flatMap((text) => parseAddress(text) ?? []);
     if (!exists(directory)) return known;
-    return [...leasedIn({ directory, keep: false, quarantineSeconds: 0, report }), ...known];
+    const options = { directory, keep: false, quarantineSeconds: 0, report };
+    return [...leasedExclusively(options, (leased) => leased), ...known];
   });
 }
 
@@ -44,15 +44,4 @@ function countIn(pools: readonly NodePool[], addressesOf: (pool: string) => Uint
     }
   }
   return used;
-}
-
-/** Leases of an earlier boot end first: their containers are gone. */
-function leasedIn(options: StoreOptions): Uint8Array[] {
-  return inExistingStore(options, undefined, (store) => {
-    if (store === undefined) return leasedAddresses(options.directory);
-    return exclusively(store, () => {
-      endEarlierBoot(store);
-      return leasedAddresses(options.directory);
-    });
-  });
 }

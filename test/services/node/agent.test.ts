@@ -1,7 +1,11 @@
-/** The agent with a real etcd: what it claims, what it tells ADD, and what becomes of both when something goes wrong. */
+/**
+ * The agent with a real etcd: what it claims, what it tells ADD, and what becomes of both when something goes wrong.
+ *
+ * Longer than 300 lines: it is one table of what may happen.
+ */
 import { expect, test } from "bun:test";
 import type { ServedPool } from "../../../src/cluster/served-file.ts";
-import { type Cluster, openCluster } from "../../support/cluster.ts";
+import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
 
@@ -63,6 +67,31 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await n1.until("lan", isServing);
     expect(await ownersIn(cluster)).toEqual(["n1"]);
   }],
+
+  [
+    "a single address comes to who asks for it, to no other node meanwhile, and goes with its container",
+    async (cluster) => {
+      await cluster.write("pool/lan", { ...LAN, singles: ["10.1.0.200"] });
+      const n1 = await cluster.node("n1"), n2 = await cluster.node("n2");
+      const wish = (host: ClusterHost) =>
+        cluster.machine.sh(
+          `echo '{"address":"10.1.0.200"}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
+        );
+      for (const host of [n1, n2]) await host.start();
+      for (const host of [n1, n2]) await host.until("lan", isServing);
+      await wish(n1);
+      await n1.until("lan", (served) => served?.singles.served[0] === "10.1.0.200");
+      await n1.lease("lan", "10.1.0.200");
+      await wish(n2);
+      const other = await n2.until("lan", (served) => served?.singles.ofOthers["10.1.0.200"] !== undefined);
+      expect(other.singles).toEqual({ all: ["10.1.0.200"], served: [], ofOthers: { "10.1.0.200": "n1" } });
+      await Bun.sleep(1500);
+      await n1.unlease("lan", "10.1.0.200");
+      await n1.until("lan", (served) => served?.singles.served.length === 0);
+      await wish(n2);
+      await n2.until("lan", (served) => served?.singles.served[0] === "10.1.0.200");
+    },
+  ],
 
   ["a node that drains gives back what is empty, and what has leases when they are gone", async (cluster) => {
     const n1 = await cluster.node("n1");

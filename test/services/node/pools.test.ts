@@ -32,6 +32,14 @@ test.each<[string, Stored<PoolRecord>[], string]>([
   expect([pool!.birth, pool!.size, pool!.kept.value.ranges]).toEqual(["1", 15, value().ranges]);
 });
 
+test("an address that has been a single stays one, or goes to those that are excluded", () => {
+  const before = [{ name: "lan", birth: "1", value: value({}, { singles: ["10.1.0.20"] }) }];
+  const obstacleWith = (now: PoolRecord) => poolsOfNode(listed(now), before, grants, {})[0]!.obstacle;
+  expect(obstacleWith(value())).toStartWith('10.1.0.20 is no longer in "singles"');
+  expect(obstacleWith(value({ exclude: ["10.1.0.16/28"] }))).toBeUndefined();
+  expect(obstacleWith(value({}, { singles: ["10.1.0.20", "10.1.0.21"] }))).toBeUndefined();
+});
+
 test("what may change, counts at once", () => {
   const [pool] = poolsOfNode(listed(value({ exclude: ["10.1.0.9"] }, { spare: 3 })), known, grants, {});
   expect([pool!.obstacle, pool!.pool.spare, pool!.pool.ranges[0]!.excluded.length]).toEqual([undefined, 3, 1]);

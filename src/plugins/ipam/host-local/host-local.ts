@@ -5,30 +5,11 @@
  * owner from the moment it is taken, and DEL finds it by container and interface. STATUS, GC and the keys
  * `quarantineSeconds` and `keepAcrossReboot` go beyond the reference plugin.
  */
-import { invalidArg, parseCniArgs } from "../../../cni/args.ts";
-import {
-  CniError,
-  errorText,
-  INTERNAL,
-  INVALID_CONFIG,
-  IO_FAILURE,
-  PLUGIN_NOT_AVAILABLE,
-} from "../../../cni/error.ts";
-import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
+import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import type { IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Count, Pool } from "../../../contract/summaries.ts";
 import { warn } from "../../../process/warn.ts";
-import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
-import { readConfiguredFile } from "../../../ffi/files.ts";
-import {
-  allocate,
-  type Allocated,
-  countFree,
-  countLeased,
-  likelyNext,
-  whyNotAvailable,
-} from "../../../ipam/allocator.ts";
-import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
+import { type Allocated, type AllocationRequest, likelyNext, whyNotAvailable } from "../../../ipam/allocator.ts";
 import {
   capacityOf,
   formatRangeSet,
@@ -37,21 +18,23 @@ import {
   rangeOf,
   type RangeSet,
 } from "../../../ipam/range.ts";
-import { blockAt } from "../../../ipam/blocks.ts";
-import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
-import { holdsLease, releaseAddresses, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
+import { DEFAULT_DATA_DIRECTORY, leaseDirectory, type LeaseOwner } from "../../../ipam/go-directory.ts";
+import { holdsLease, releaseAddresses, releaseInvalid } from "../../../ipam/claims.ts";
+import { inStore, leaseOf, requireStore, type StoreOptions } from "../../../ipam/store.ts";
 import {
-  inStore,
-  leaseOf,
-  requireStore,
-  type Store,
-  type StoredLease,
-  type StoreOptions,
-} from "../../../ipam/store.ts";
-import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
+  allocateEach,
+  dnsFrom,
+  giveBackAll,
+  hintsOf,
+  ipConfig,
+  leasingFailure,
+  requestedAddresses,
+  requireNoneLeft,
+  takeRequested,
+} from "../../shared/leasing.ts";
+import { poolCounts } from "../../shared/pool-counts.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 import { validateHostLocalConf } from "./host-local.validate.gen.ts";
-import { parseResolvConf } from "./resolv-conf.ts";
 
 type At = Attachment<HostLocalConf>;
 
@@ -65,7 +48,7 @@ export default definePlugin<HostLocalConf>({
   add: (at) => at.inAdd(() => take(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
   // Uses only the configured directory, because the ranges may have changed since ADD.
-  del: (at) => releaseAddresses(storeOf(at.conf), at, hintsOf(at)),
+  del: (at) => releaseAddresses(storeOf(at.conf), ownerOf(at), hintsOf(at.prevResult)),
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
@@ -74,7 +57,7 @@ export default definePlugin<HostLocalConf>({
     return hostLocalCaveats(conf, placed);
   },
   pools: (conf) =>
-    configuredSets(conf).map((set) => ({ spans: set, count: () => countsOf(set, storeOf(conf).directory) })),
+    configuredSets(conf).map((set) => ({ spans: set, count: () => poolCounts(set, storeOf(conf).directory) })),
   retire(conf, retirement) {
     const { removeLeaseDirectory } = require(
       "../../../ipam/take-over.ts",
@@ -85,26 +68,18 @@ export default definePlugin<HostLocalConf>({
 
 function take(at: At): Result {
   const { conf } = at, sets = rangeSetsOf(conf), requested = requestedAddresses(at);
-  const dns = dnsOf(conf), ips: IpConfig[] = [];
+  const dns = dnsFrom(conf.ipam?.resolvConf), ips: IpConfig[] = [];
   for (const { address, range } of allocateAll(at, sets, requested)) ips.push(ipConfig(address, range));
   return { cniVersion: conf.cniVersion, ips, routes: conf.ipam!.routes, dns };
-}
-
-function ipConfig(address: Uint8Array, { subnet, gateway }: Allocated["range"]): IpConfig {
-  return { address: `${formatAddress(address)}/${subnet.bits}`, gateway: formatAddress(gateway) };
-}
-
-function dnsOf({ ipam }: HostLocalConf): Dns | undefined {
-  return ipam?.resolvConf ? readResolvConf(ipam.resolvConf) : undefined;
 }
 
 /** The addresses that would probably be leased next, according to the lease files. */
 function foresee(at: At): Result {
   const { conf } = at;
   const requested = requestedAddresses(at), ips: IpConfig[] = [], { directory } = storeOf(conf);
-  const dns = dnsOf(conf);
+  const dns = dnsFrom(conf.ipam?.resolvConf);
   rangeSetsOf(conf).forEach((set, index) => {
-    const refused = (reason: string) => failure(`failed to allocate for range ${index}: `, new Error(reason));
+    const refused = (reason: string) => failureOf(index, new Error(reason));
     const wanted = takeRequested(set, requested), reason = wanted && whyNotAvailable(directory, set, wanted);
     if (reason !== undefined) throw refused(reason);
     const next = wanted ?? likelyNext(directory, set, String(index));
@@ -117,58 +92,31 @@ function foresee(at: At): Result {
 
 /** Allocates one address of each set, or none on failure. */
 function allocateAll(at: At, sets: RangeSet[], wanted: readonly Uint8Array[]): Allocated[] {
-  const { containerId } = at;
-  const lease = leaseOf(at);
+  const { containerId } = at, lease = leaseOf(ownerOf(at));
   return inStore(storeOf(at.conf), lease, (store) => {
-    const taken: Allocated[] = [], requested = [...wanted];
-    try {
-      for (const set of sets) {
-        const rangeId = String(taken.length);
-        taken.push(allocate(store, { set, rangeId, lease, containerId, requested: takeRequested(set, requested) }));
-      }
-    } catch (error) {
-      undo(store, lease, taken);
-      throw failure(`failed to allocate for range ${taken.length}: `, error);
-    }
-    if (requested.length === 0) return taken;
-    undo(store, lease, taken);
-    return requireNoneLeft(requested) ?? taken;
+    const requested = [...wanted];
+    const requestFor = (index: number): AllocationRequest => {
+      const set = sets[index]!;
+      return { set, rangeId: String(index), lease, containerId, requested: takeRequested(set, requested) };
+    };
+    const taken = allocateEach(store, lease, sets.length, requestFor, failureOf);
+    if (requested.length > 0) giveBackAll(store, lease, taken);
+    requireNoneLeft(requested);
+    return taken;
   });
 }
 
-function requireNoneLeft(requested: readonly Uint8Array[]): void {
-  if (requested.length === 0) return;
-  throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${requested.map(formatAddress).join(" ")}`);
+function failureOf(index: number, error: unknown): CniError {
+  return leasingFailure(`failed to allocate for range ${index}: `, error);
 }
 
-/** Removes and returns the first requested address that is in the set. */
-function takeRequested(set: RangeSet, requested: Uint8Array[]): Uint8Array | undefined {
-  for (let index = 0; index < requested.length; index++) {
-    if (rangeOf(set, requested[index]!) !== undefined) return requested.splice(index, 1)[0];
-  }
-  return undefined;
-}
-
-function undo(store: Store, lease: StoredLease, taken: Allocated[]): void {
-  for (const { address, range } of taken) {
-    const prefix = blockPrefix(range.subnet, address);
-    unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
-  }
+function ownerOf({ containerId, ifName }: At): LeaseOwner {
+  return { containerId, ifName };
 }
 
 function check(at: At): string[] {
-  if (holdsLease(storeOf(at.conf), at, hintsOf(at))) return [];
+  if (holdsLease(storeOf(at.conf), ownerOf(at), hintsOf(at.prevResult))) return [];
   return [`host-local: Failed to find address added by container ${at.containerId}`];
-}
-
-/** The addresses of prevResult, which the attachment probably leases. */
-function hintsOf({ prevResult }: At): Uint8Array[] {
-  const hints: Uint8Array[] = [];
-  for (const { address } of prevResult?.ips ?? []) {
-    const prefix = parsePrefix(address);
-    if (prefix !== undefined) hints.push(prefix.bytes);
-  }
-  return hints;
 }
 
 /**
@@ -190,21 +138,6 @@ function status(conf: HostLocalConf): void {
   }
 }
 
-/** Counts the lease files. */
-function countsOf(set: RangeSet, directory: string): Pool {
-  return {
-    ranges: formatRangeSet(set),
-    subnets: set.map(({ subnet }) => formatPrefix(subnet)),
-    leased: countLeased(directory, set),
-    free: exactly(countFree(directory, set)),
-    capacity: exactly(capacityOf(set)),
-  };
-}
-
-function exactly(count: bigint): Count {
-  return count <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(count) : count;
-}
-
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
   const { dataDir = DEFAULT_DATA_DIRECTORY, keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
   return { directory: leaseDirectory(dataDir, name), keep: keepAcrossReboot, quarantineSeconds, report: warn };
@@ -224,36 +157,4 @@ function rangeSetsOf(conf: HostLocalConf): RangeSet[] {
 function writtenSets({ ipam, runtimeConfig }: HostLocalConf): RangeConf[][] {
   const single = ipam?.subnet ? [[ipam]] : [];
   return [...runtimeConfig?.ipRanges ?? [], ...single, ...ipam?.ranges ?? []];
-}
-
-/** Without duplicates. A prefix length is allowed and ignored. */
-function requestedAddresses({ conf, cniArgs }: At): Uint8Array[] {
-  const { IP } = parseCniArgs(cniArgs, ["IP"]);
-  const texts = [...conf.args?.cni?.ips ?? [], ...conf.runtimeConfig?.ips ?? []];
-  if (IP) {
-    if (addressOf(IP) === undefined) throw invalidArg("IP", IP, `invalid IP address ${IP}`);
-    texts.unshift(IP);
-  }
-  if (texts.length === 0) return [];
-  const addresses = texts.map((text) => addressOf(text)!);
-  return [...new Map(addresses.map((address) => [formatAddress(address), address])).values()];
-}
-
-function addressOf(text: string): Uint8Array | undefined {
-  return text.includes("/") ? parsePrefix(text)?.bytes : parseAddress(text);
-}
-
-function readResolvConf(path: string): Dns {
-  try {
-    const text = readConfiguredFile(path);
-    if (text === undefined) throw new SyscallError("open", ENOENT, path);
-    return parseResolvConf(text);
-  } catch (error) {
-    throw failure("", error);
-  }
-}
-
-function failure(context: string, cause: unknown): CniError {
-  const code = cause instanceof CniError ? cause.code : cause instanceof SyscallError ? IO_FAILURE : INTERNAL;
-  return new CniError(code, context + errorText(cause), "", { cause });
 }

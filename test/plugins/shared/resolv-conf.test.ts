@@ -1,6 +1,6 @@
 /** resolv.conf is read as the reference plugin reads it. */
 import { expect, test } from "bun:test";
-import { parseResolvConf } from "../../../../src/plugins/ipam/host-local/resolv-conf.ts";
+import { parseResolvConf } from "../../../src/plugins/shared/resolv-conf.ts";
 
 test("parseResolvConf() reads what the reference plugin reads", () => {
   const text = `

@@ -1,5 +1,5 @@
 /** resolv.conf(5) as a result's DNS settings, read the way the reference host-local plugin reads it. */
-import type { Dns } from "../../../cni/result.ts";
+import type { Dns } from "../../cni/result.ts";
 
 export function parseResolvConf(text: string): Dns {
   const dns: Dns = {};

@@ -1,0 +1,64 @@
+/** Single addresses: claimed when an ADD asks for one, given back when its container has gone. */
+import { claimThis, releaseBlock } from "../../cluster/blocks.ts";
+import type { Grant } from "../../cluster/effects.ts";
+import { blockWith, isSingle } from "../../cluster/pool.ts";
+import { indexOf } from "../../cluster/records.ts";
+import { parseAddress } from "../../net/address.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { newClaim } from "./driving.ts";
+import type { NodeAtWork } from "./node-at-work.ts";
+import type { NodePool } from "./pools.ts";
+import type { Wishes } from "./wishes.ts";
+
+/** Who has asked for one asks again soon. */
+const UNUSED_S = 60;
+
+export function isOfSingle({ key }: Grant): boolean {
+  return isSingle(indexOf(key));
+}
+
+export class SingleKeeper {
+  /** Who has an address that an ADD has asked for, by pool. */
+  readonly ofOthers = new Map<string, Map<string, string>>();
+  private readonly usedOnce = new Set<string>();
+  private readonly since = new Map<string, number>();
+
+  constructor(
+    private readonly agent: NodeAtWork,
+    private readonly wishes: Wishes,
+    private readonly say: (text: string) => void,
+  ) {}
+
+  async look(pool: NodePool, own: readonly Grant[], used: ReadonlyMap<string, number>): Promise<void> {
+    const { node, driver } = this.agent, now = preciseSecondsSinceBoot();
+    for (const grant of own.filter(isOfSingle)) {
+      const { key } = grant;
+      if (!this.since.has(key)) this.since.set(key, now);
+      if (used.has(key)) this.usedOnce.add(key);
+      const isUnwanted = this.usedOnce.has(key) || pool.obstacle !== undefined ||
+        now - this.since.get(key)! > UNUSED_S;
+      if (used.has(key) || !isUnwanted || !node.notes.ripe.includes(grant.claim)) continue;
+      if (await driver.run(releaseBlock(node, grant))) this.say(`gave ${key} back`);
+      this.since.delete(key);
+      this.usedOnce.delete(key);
+    }
+    await this.claim(pool);
+  }
+
+  private async claim(pool: NodePool): Promise<void> {
+    const { node, driver } = this.agent, wish = this.wishes.of(pool.name);
+    const address = wish === undefined || wish === "any" ? undefined : parseAddress(wish);
+    if (address === undefined) return;
+    const index = blockWith(pool.pool, address);
+    // No block with it would come to this node, whatever it claims.
+    if (index === undefined || !isSingle(index)) return this.wishes.settle(pool.name);
+    if (pool.obstacle !== undefined) return;
+    const claimed = await driver.run(claimThis(node, pool, index, newClaim));
+    const others = this.ofOthers.get(pool.name) ?? new Map<string, string>();
+    this.ofOthers.set(pool.name, others);
+    others.delete(wish!);
+    if (claimed === true) this.say(`claimed block/${pool.name}.${index}, which is ${wish}`);
+    else if (claimed !== undefined && claimed.owner !== node.self.node) others.set(wish!, claimed.owner);
+    this.wishes.settle(pool.name);
+  }
+}
