@@ -14,7 +14,7 @@ import {
   selfFindings,
 } from "../../src/cluster/host-findings.ts";
 import { overlapsAmong } from "../../src/cluster/overlaps.ts";
-import { poolFrom } from "../../src/cluster/pool.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import type { AlarmRecord, BlockRecord, NodeRecord, Stored } from "../../src/cluster/records.ts";
 
 const flat = (name: string, range: object) =>

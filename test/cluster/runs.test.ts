@@ -1,6 +1,6 @@
 /** A pool's blocks as lines: neighbours of one owner are one. */
 import { expect, test } from "bun:test";
-import { poolFrom } from "../../src/cluster/pool.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import { blockKey, type BlockOwner, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
 import type { BlockRecord } from "../../src/cluster/records.ts";
 import { runsOf } from "../../src/cluster/runs.ts";

@@ -1,6 +1,6 @@
 /** A machine with etcd, and agents of nodes in it: each has directories of its own, and a boot that a test may end. */
 import type { Subprocess } from "bun";
-import type { ServedPool } from "../../src/cluster/served-file.ts";
+import { servedFrom, type ServedPool } from "../../src/cluster/served-file.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
@@ -150,7 +150,7 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
     sync: () => machine.run(command("sync", "")),
     async served(pool) {
       const text = await machine.sh(`cat '${run}/pool~${pool}' 2>/dev/null || true`);
-      return text === "" ? undefined : JSON.parse(text);
+      return text === "" ? undefined : servedFrom(text);
     },
     async until(pool, isSo) {
       for (;;) {
