@@ -57,6 +57,8 @@ export async function openCluster(): Promise<Cluster> {
     return stdout;
   };
   const startStore = async () => {
+    // One that was killed may still have the port.
+    await etcd?.exited;
     const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
     const peers = ["--listen-peer-urls", "http://127.0.0.1:2380", "--log-level", "error"];
     etcd = machine.start([

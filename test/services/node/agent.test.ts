@@ -76,7 +76,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
       const n1 = await cluster.node("n1"), n2 = await cluster.node("n2");
       const wish = (host: ClusterHost) =>
         cluster.machine.sh(
-          `echo '{"address":"10.1.0.200"}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
+          `echo '{"address":"10.1.0.200","at":'$(date +%s.%N)'}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
         );
       for (const host of [n1, n2]) await host.start();
       for (const host of [n1, n2]) await host.until("lan", isServing);
