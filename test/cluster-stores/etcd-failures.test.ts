@@ -173,6 +173,15 @@ test("another program at the port: it is no etcd", async () => {
   }
 });
 
+test("an etcd without its gateway: it says what is needed, and the next endpoint is taken", async () => {
+  const bare = await start(["--enable-grpc-gateway=false"]), whole = await start(), [endpoint] = bare.endpoints;
+  expect(await complaint(open(bare).read(nodeKey("n1")))).toBe(
+    `${endpoint}: there is no /v3/ at what answers: etcd 3.4 or newer is needed, with its gateway (--enable-grpc-gateway)`,
+  );
+  const store = open({ endpoints: [...bare.endpoints, ...whole.endpoints] }, { first: 0 });
+  expect(await store.put(nodeKey("n1"), undefined, node("m"))).toMatchObject({ won: { value: node("m") } });
+});
+
 test("a record that another program writes meanwhile is named by its key", async () => {
   const etcd = await start(), store = open(etcd), key = blockKey("lan", 3);
   await etcd.done("put", `/patchbay/${key}`, "{}");

@@ -19,8 +19,8 @@ afterAll(async () => {
 
 const conf: EtcdConf = { endpoints: etcd.endpoints, prefix: "/patchbay/" };
 
-function open(prefix = conf.prefix, options: EtcdOptions = {}): RemoteStore {
-  const store = new RemoteStore(machine, { conf: { kind: "etcd", ...conf, prefix }, options });
+function open(prefix = conf.prefix, options: EtcdOptions = {}, env: Record<string, string> = {}): RemoteStore {
+  const store = new RemoteStore(machine, { conf: { kind: "etcd", ...conf, prefix }, options }, { env });
   stores.push(store);
   return store;
 }
@@ -121,4 +121,9 @@ test("an index as large as 2^53 and texts of other alphabets come back", async (
     };
   expect(await store.put(nodeKey("odd"), undefined, value)).toMatchObject({ won: { value } });
   expect((await store.read(nodeKey("odd")))?.value).toEqual(value);
+});
+
+test.each(["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])("%s changes nothing", async (name) => {
+  const store = open(conf.prefix, {}, { [name]: "http://127.0.0.1:9" });
+  expect(await store.read(nodeKey("nobody"))).toBeUndefined();
 });

@@ -37,9 +37,8 @@ export function etcdTrouble({ status, text }: HttpAnswer, endpoint: string, conf
     );
   }
   if (status === 404) {
-    return new EtcdRefusal(
-      `${endpoint} has no /v3/: etcd 3.4 or newer is needed, with its gateway (--enable-grpc-gateway)`,
-    );
+    const needed = "etcd 3.4 or newer is needed, with its gateway (--enable-grpc-gateway)";
+    return new EndpointTrouble(`${endpoint}: there is no /v3/ at what answers: ${needed}`, true);
   }
   return errorOf(code, said, endpoint, conf) ?? new EndpointTrouble(`${endpoint}: etcd cannot answer now: ${said}`);
 }

@@ -66,9 +66,11 @@ function valueFrom(key: string, base64: string): ClusterRecord {
   return recordFrom(key, jsonFrom(key, bytes));
 }
 
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function jsonFrom(key: string, bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+    return JSON.parse(decoder.decode(bytes));
   } catch {
     throw new ForeignRecord(key, "it is no JSON");
   }

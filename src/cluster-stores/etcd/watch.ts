@@ -81,7 +81,7 @@ async function begin(gateway: Gateway, endpoint: string, { key, changed, signal 
     stream.goOn();
     return messages;
   });
-  changed();
+  if (!signal.aborted) changed();
   return { stop, ended: follow(messages, endpoint, changed) };
 }
 
@@ -105,21 +105,23 @@ interface WatchMessage {
   events?: unknown[];
 }
 
-/** Throws EndpointTrouble, TokenTrouble and EtcdRefusal. After a cancellation, etcd would keep the connection, and say nothing. */
+/** Throws EndpointTrouble, TokenTrouble and EtcdRefusal. */
 async function* messagesIn(
   { conf }: Gateway,
   endpoint: string,
   { lines }: HttpStream,
 ): AsyncGenerator<WatchMessage, void> {
   const all = lines();
-  for (let read = await atEndpoint(() => all.next()); !read.done; read = await atEndpoint(() => all.next())) {
-    const { result, error } = parsed(read.value);
-    if (result === undefined) throw cancellation(error?.message ?? read.value.slice(0, 200), endpoint, conf);
-    if (result.canceled) {
-      await all.return();
-      throw cancellation(reasonOf(result), endpoint, conf);
+  try {
+    for (let read = await atEndpoint(() => all.next()); !read.done; read = await atEndpoint(() => all.next())) {
+      const { result, error } = parsed(read.value);
+      if (result === undefined) throw cancellation(error?.message ?? read.value.slice(0, 200), endpoint, conf);
+      if (result.canceled) throw cancellation(reasonOf(result), endpoint, conf);
+      yield result;
     }
-    yield result;
+  } finally {
+    // After a cancellation, etcd keeps the connection, and says nothing.
+    await all.return();
   }
 }
 
