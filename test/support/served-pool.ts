@@ -37,7 +37,6 @@ export function servedPoolOf(given: GivenPool = {}): ServedPool {
     layout,
     ranges: servedRanges(pool, blocks),
     extents: extentsOf(pool),
-    singles: { all: [], served: [], ofOthers: {} },
     routes: pool.routes,
     blocks: { served: blocks.length, ripening: 0, closing: 0, unknown: 0 },
     ...change,
