@@ -163,6 +163,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
       await n1.start();
       const { ranges } = await n1.until("lan", isServing);
       const copy = await cluster.node("copy", { node: "n1" });
+      await copy.reboot();
       await cluster.machine.sh(`cp -a ${n1.kept} ${copy.kept}`);
       await copy.start();
       await copy.until("lan", (served) => served?.obstacle?.includes("two machines") === true);
