@@ -45,7 +45,9 @@ export interface ServedPool {
   /** One list for each family. Without any block, each is empty. */
   ranges: ServedRange[][];
   /** Addresses of the pool that only who asks for them gets: all of them, and those that are served here. */
-  singles: { all: readonly string[]; served: readonly string[]; ofOthers: Readonly<Record<string, string>> };
+  singles?: { all: readonly string[]; served: readonly string[] };
+  /** The nodes of addresses that ADD has asked for. */
+  ofOthers?: Readonly<Record<string, string>>;
   /** One for each family, in the same order. */
   extents: PoolExtent[];
   routes: readonly PoolRoute[];

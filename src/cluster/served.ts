@@ -51,7 +51,7 @@ export function servedRanges(
 }
 
 /** The first of them, at most so many of each family. */
-export function addressesOf(pool: ClusterPool, index: number, most: number): Uint8Array[] {
+export function firstAddressesOf(pool: ClusterPool, index: number, most: number): Uint8Array[] {
   if (isSingle(index)) return piecesOf(pool, index).map(({ first }) => first);
   return servedRanges(pool, [index]).flatMap((ranges) => {
     const found: Uint8Array[] = [];

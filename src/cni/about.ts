@@ -7,7 +7,7 @@ import { CURRENT_VERSION } from "./versions.ts";
 /** The release of the reference plugins that ours replace. */
 export const REFERENCE_RELEASE = "1.10.0";
 /** Plugins of ours that the reference plugins have in no release, or not in every one that hosts have. */
-export const NOT_IN_EVERY_RELEASE: readonly string[] = ["dummy", "flannel", "ovs", "tap"];
+export const NOT_IN_EVERY_RELEASE: readonly string[] = ["dummy", "flannel", "ovs", "patchbay-cluster", "tap"];
 
 /** For stderr, with exit status 0. A semantic version: the reference's, and ours as build metadata. */
 export function aboutText(plugin: string, programVersion: string, supported: readonly string[]): string {

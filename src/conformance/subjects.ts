@@ -1,4 +1,6 @@
 /** What is known of plugins by their names: their kind, a configuration, what it needs, which capabilities they have. */
+import { servedPath, type ServedPool, servedText } from "../cluster/served-file.ts";
+import { DIRECTORY_OF_ROOT } from "../process/state-directory.ts";
 import type { Feature } from "./features.ts";
 import type { TrialHost } from "./host.ts";
 
@@ -93,9 +95,34 @@ const main: Record<string, Subject> = {
   },
 };
 
+/** As if an agent had a block of these addresses. */
+function servedOf(pool: string, rangeStart: string, rangeEnd: string): ServedPool {
+  return {
+    pool,
+    node: "here",
+    store: "a file",
+    layout: "flat",
+    ranges: [[{ subnet: SUBNET, rangeStart, rangeEnd }]],
+    extents: [{ subnet: SUBNET, first: rangeStart, last: rangeEnd, blockSize: "256" }],
+    routes,
+    blocks: { served: 1, ripening: 0, closing: 0, unknown: 0 },
+  };
+}
+
 const ipam: Record<string, Subject> = {
   "dhcp": { kind: "ipam", conf: { ipam: { type: "dhcp" } }, needs: ["a DHCP server"] },
   "host-local": { kind: "ipam", ...withPool({}), ip: ASKED_IP },
+  "patchbay-cluster": {
+    kind: "ipam",
+    conf: { ipam: { type: "patchbay-cluster", pool: "lan" } },
+    confOfOneAddress: { ipam: { type: "patchbay-cluster", pool: "one" } },
+    ip: ASKED_IP,
+    prepare(host) {
+      for (const [pool, first, last] of [["lan", "10.99.0.2", "10.99.0.254"], ["one", ONE, ONE]] as const) {
+        host.write(servedPath(DIRECTORY_OF_ROOT, pool), servedText(servedOf(pool, first, last)));
+      }
+    },
+  },
   "static": {
     kind: "ipam",
     conf: { ipam: { type: "static", addresses: [{ address: "10.99.0.9/24", gateway: "10.99.0.1" }] } },

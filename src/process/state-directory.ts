@@ -27,7 +27,7 @@ export function stateDirectory(): string {
   }
   // DEL from another working directory would find nothing, and leave everything.
   if (chosen) throw refusal(chosen, "an absolute path", OTHER_DIRECTORY);
-  return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : DIRECTORY_OF_ROOT;
+  return ofUser?.startsWith("/") && process.getuid!() !== 0 ? `${ofUser}/patchbay` : DIRECTORY_OF_ROOT;
 }
 
 const OTHER_DIRECTORY = "a relative one is another directory for a caller in another working directory";

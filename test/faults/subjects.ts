@@ -12,6 +12,7 @@ import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
+import { serving } from "../support/served-pool.ts";
 import { isShortRun, ownShare } from "../support/share.ts";
 
 export interface Subject {
@@ -78,10 +79,20 @@ const ipam = {
     [{ subnet: "fd20::/64", rangeStart: "fd20::2", rangeEnd: "fd20::4" }],
   ],
 };
+const threeOfEach = [
+  { cidr: "10.20.0.0/24", from: "10.20.0.2", blockSize: 3 },
+  { cidr: "fd20::/64", from: "fd20::2", blockSize: 3 },
+];
 const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
 
 const all: Subject[] = [
   { name: "host-local", conf: { type: "host-local", ipam }, isInShortRun: true },
+  {
+    name: "patchbay-cluster",
+    conf: { type: "patchbay-cluster", ipam: { type: "patchbay-cluster", pool: "lan" } },
+    prepare: () => serving({ ranges: threeOfEach, blocks: [0] }),
+    isInShortRun: true,
+  },
   {
     name: "tuning",
     conf: {

@@ -7,6 +7,7 @@ import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, type MachineOptions, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { serve } from "../support/served-pool.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { type Call, environmentOf, PATCHBAY, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 
@@ -23,6 +24,7 @@ const configurations: Record<string, Record<string, unknown>> = {
   vlan: { master: "lo", vlanId: 5, ipam: { type: "static" } },
   tap: { ipam: { type: "host-local" } },
   "host-local": { ipam: { type: "host-local" } },
+  "patchbay-cluster": { ipam: { type: "patchbay-cluster", pool: "lan" }, capabilities: { ips: true } },
   static: { ipam: { type: "static" } },
   portmap: { capabilities: { portMappings: true } },
   bandwidth: { capabilities: { bandwidth: true } },
@@ -39,6 +41,7 @@ async function openHost(options?: MachineOptions): Promise<Machine> {
   await machine.sh(
     "printf 'FLANNEL_NETWORK=10.9.0.0/16\\nFLANNEL_SUBNET=10.9.1.1/24\\nFLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' > /run/subnet.env",
   );
+  await serve(machine);
   return machine;
 }
 
@@ -109,6 +112,7 @@ const complete: Record<string, Record<string, unknown>[]> = {
   vlan: [{ master: "up0", vlanId: 5, ...lease }],
   tap: [lease],
   "host-local": [lease],
+  "patchbay-cluster": [{ ipam: { type: "patchbay-cluster", pool: "lan" } }],
   static: [addressed],
   dhcp: [{ ipam: { type: "dhcp" } }],
   ovs: [{ bridge: "ovs0", ...lease }],

@@ -16,7 +16,7 @@ test.each(stories.map(({ title, text }) => [title, text] as const))("%s", (title
 
 test("nothing else is expected, and every plugin that makes something here has a story", () => {
   before.expectCount(stories.length);
-  const others = ["dhcp", "flannel", "host-local", "static"];
+  const others = ["dhcp", "flannel", "host-local", "patchbay-cluster", "static"];
   const without = pluginNames.filter((name) => !stories.some(({ title }) => title.split(" ")[1] === name));
   expect(without).toEqual(others);
 });

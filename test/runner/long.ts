@@ -31,6 +31,8 @@ const aside = [
   "test/explain/live-killed.test.ts",
   // Deaths at each system call of a start.
   "test/frontends/resident/by-call-sweep.test.ts",
+  // A bad day of five agents.
+  "test/services/node/busy.test.ts",
   // Deaths at each system call of an agent.
   "test/faults/node-kill-sweep.test.ts",
   // An engine that is started again and again.

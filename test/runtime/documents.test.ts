@@ -12,6 +12,7 @@ import { type Feature, lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { startOpenVswitch } from "../support/open-vswitch.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
+import { serve } from "../support/served-pool.ts";
 
 const fixed = (addresses: object[], more = {}) => ({ type: "static", addresses, ...more });
 const leased = (net: number) => ({ type: "host-local", subnet: `10.${net}.0.0/24`, routes: [{ dst: "0.0.0.0/0" }] });
@@ -32,6 +33,7 @@ const networks: Record<string, { needs?: Feature; plugins: Record<string, unknow
   static: { plugins: [{ type: "bridge", bridge: "br-static", ipam: fixed(address, { dns: { domain: "x" } }) }] },
   layer2: { plugins: [{ type: "bridge", bridge: "br-layer2" }] },
   ptp: { plugins: [{ type: "ptp", ipam: leased(21) }] },
+  pool: { plugins: [{ type: "ptp", ipam: { type: "patchbay-cluster", pool: "lan" } }] },
   macvlan: { needs: "macvlan links", plugins: [{ type: "macvlan", master: "m0", ipam: fixed(address) }] },
   ipvlan: { needs: "ipvlan links", plugins: [{ type: "ipvlan", master: "m1", ipam: fixed(address) }] },
   vlan: { needs: "VLAN links", plugins: [{ type: "vlan", master: "m0", vlanId: 5, ipam: fixed(address) }] },
@@ -74,6 +76,7 @@ async function prepared(): Promise<Machine> {
     ip link set m0 up; ip link set m1 up
     printf 'FLANNEL_NETWORK=10.9.0.0/16\\nFLANNEL_SUBNET=10.9.1.1/24\\nFLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' > /run/subnet.env
   `);
+  await serve(machine);
   await (await startOpenVswitch(machine)).addBridge("ovs0");
   for (const name of known) await machine.container(name);
   return machine;
@@ -138,7 +141,7 @@ test("every verb of every plugin: the document in process is the one on stdin", 
   }
   // CHECK of IPAM, which inspect and repair ask for, is among them.
   for (const phase of ["check", "inspect", "repair"]) {
-    for (const type of ["static", "host-local"]) {
+    for (const type of ["static", "host-local", "patchbay-cluster"]) {
       expect(inProcess.get(phase)!.some((document) => document.startsWith(`${type} `))).toBe(true);
     }
   }

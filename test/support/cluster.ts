@@ -1,6 +1,6 @@
 /** A machine with etcd, and agents of nodes in it: each has directories of its own, and a boot that a test may end. */
 import type { Subprocess } from "bun";
-import type { ServedPool } from "../../src/cluster/served-file.ts";
+import { servedFrom, type ServedPool } from "../../src/cluster/served-file.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
@@ -19,6 +19,8 @@ export interface Cluster extends AsyncDisposable {
   /** SIGKILL, SIGSTOP, SIGCONT. */
   signalStore(signal: NodeJS.Signals): void;
   startStore(): Promise<void>;
+  /** The store forgets what it was before now. */
+  compact(): Promise<void>;
   snapshot(path: string): Promise<void>;
   /** The store as it was then; its server is started again. */
   restore(path: string): Promise<void>;
@@ -38,7 +40,7 @@ export interface ClusterHost {
   served(pool: string): Promise<ServedPool | undefined>;
   /** Until the file of the pool is so. */
   until(pool: string, isSo: (served: ServedPool | undefined) => boolean): Promise<ServedPool>;
-  /** As after a power cut: /run is empty, and the kernel has another boot id. */
+  /** As after a power cut: /run is empty, and the kernel has another boot id. Calls of plugins do not see that one. */
   reboot(): Promise<void>;
   lease(pool: string, address: string): Promise<void>;
   unlease(pool: string, address: string): Promise<void>;
@@ -57,6 +59,8 @@ export async function openCluster(): Promise<Cluster> {
     return stdout;
   };
   const startStore = async () => {
+    // One that was killed may still have the port.
+    await etcd?.exited;
     const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
     const peers = ["--listen-peer-urls", "http://127.0.0.1:2380", "--log-level", "error"];
     etcd = machine.start([
@@ -92,6 +96,10 @@ export async function openCluster(): Promise<Cluster> {
     },
     signalStore: (signal) => void etcd!.kill(signal),
     startStore,
+    async compact() {
+      const status = JSON.parse(await ctl("endpoint", "status", "--write-out", "json"));
+      await ctl("compact", String(status[0].Status.header.revision));
+    },
     async snapshot(path) {
       await ctl("snapshot", "save", path);
     },
@@ -119,16 +127,15 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
   await machine.sh(`mkdir -p /run/nodes/${name}`);
   const bootAgain = () =>
     machine.sh(`rm -rf ${run}; printf '%08x-0000-4000-8000-000000000000\\n' ${++boots} > ${boot}`);
-  await bootAgain();
   await machine.run(["sh", "-c", `cat > ${file}`], { stdin: JSON.stringify({ node: name, ...conf }) });
   const environment = { PATCHBAY_STATE_DIR: run };
-  // A mount namespace of its own has the boot id.
+  // A mount namespace of its own has another boot's id.
   const command = (words: string, output: string) => [
     "unshare",
     "--mount",
     "sh",
     "-c",
-    `mount --bind ${boot} /proc/sys/kernel/random/boot_id; export PATCHBAY_STATE_DIR=${run}; ` +
+    `test ! -e ${boot} || mount --bind ${boot} /proc/sys/kernel/random/boot_id; export PATCHBAY_STATE_DIR=${run}; ` +
     `exec ${PATCHBAY} node ${words} --config ${file} --data-dir ${kept} ${output}`,
   ];
   let agent: Subprocess | undefined;
@@ -150,7 +157,7 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
     sync: () => machine.run(command("sync", "")),
     async served(pool) {
       const text = await machine.sh(`cat '${run}/pool~${pool}' 2>/dev/null || true`);
-      return text === "" ? undefined : JSON.parse(text);
+      return text === "" ? undefined : servedFrom(text);
     },
     async until(pool, isSo) {
       for (;;) {

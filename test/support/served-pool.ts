@@ -37,7 +37,6 @@ export function servedPoolOf(given: GivenPool = {}): ServedPool {
     layout,
     ranges: servedRanges(pool, blocks),
     extents: extentsOf(pool),
-    singles: { all: [], served: [], ofOthers: {} },
     routes: pool.routes,
     blocks: { served: blocks.length, ripening: 0, closing: 0, unknown: 0 },
     ...change,
@@ -54,10 +53,14 @@ export function serveIn(directory: string, given: GivenPool = {}): ServedPool {
   return served;
 }
 
-/** The same in a machine, whose files are its own. */
-export async function serve(machine: Machine, given: GivenPool = {}): Promise<ServedPool> {
+/** A shell script that does the same in a machine, whose files are its own. */
+export function serving(given: GivenPool = {}): string {
   const served = servedPoolOf(given), path = servedPath(STATE, served.pool);
-  const script = `mkdir -p -m 700 ${STATE}; umask 077; cat >${path}.tmp; mv ${path}.tmp ${path}`;
-  await machine.sh(script, { stdin: servedText(served) });
-  return served;
+  return `mkdir -p -m 700 ${STATE}; (umask 077; printf '%s' '${
+    servedText(served)
+  }' >${path}.tmp); mv ${path}.tmp ${path}`;
+}
+
+export async function serve(machine: Machine, given: GivenPool = {}): Promise<void> {
+  await machine.sh(serving(given));
 }

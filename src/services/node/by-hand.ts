@@ -79,10 +79,11 @@ export class AgentByHand {
       layout: pool.layout,
       ranges: servedRanges(pool, own.map(({ value }) => value.index)),
       extents: extentsOf(pool),
-      singles: {
-        all: pool.singles.map(formatAddress),
-        served: servedSingles(pool, own.map(({ value }) => value.index)),
-        ofOthers: {},
+      ...pool.singles.length > 0 && {
+        singles: {
+          all: pool.singles.map(formatAddress),
+          served: servedSingles(pool, own.map(({ value }) => value.index)),
+        },
       },
       routes: pool.routes,
       blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },

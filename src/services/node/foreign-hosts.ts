@@ -1,7 +1,7 @@
 /** What has been found on segments, by block: each is asked once, when it ripens. It ends with the boot, as what is served. */
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { addressesOf } from "../../cluster/served.ts";
+import { firstAddressesOf } from "../../cluster/served.ts";
 import { errorText } from "../../cni/error.ts";
 import { formatAddress } from "../../net/address.ts";
 import type { NodeFiles } from "./files.ts";
@@ -24,7 +24,7 @@ export class ForeignHosts {
   async isAsked({ pool }: NodePool, { key, claim }: Grant): Promise<boolean> {
     const link = pool.probedLink;
     if (link === undefined || this.asked.has(claim)) return true;
-    const addresses = addressesOf(pool, indexOf(key), MOST_ASKED);
+    const addresses = firstAddressesOf(pool, indexOf(key), MOST_ASKED);
     try {
       const found = await foreignAmong(link, addresses);
       this.found.set(key, found);

@@ -53,7 +53,7 @@ export function servedPool(
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
   const why = obstacle ?? obstacleOf(node, driver) ??
     (full.has(name) ? "each of its blocks has an owner" : undefined);
-  const foreign = foreignOf(name);
+  const foreign = foreignOf(name), others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     pool: name,
     node: node.self.node,
@@ -61,11 +61,13 @@ export function servedPool(
     layout: pool.layout,
     ranges: servedRanges(pool, served.map(({ key }) => indexOf(key)), foreign),
     ...foreign.length > 0 && { foreign },
-    singles: {
-      all: pool.singles.map(formatAddress),
-      served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
-      ofOthers: Object.fromEntries(ofOthers.get(name) ?? []),
+    ...pool.singles.length > 0 && {
+      singles: {
+        all: pool.singles.map(formatAddress),
+        served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
+      },
     },
+    ...others.size > 0 && { ofOthers: Object.fromEntries(others) },
     extents: extentsOf(pool),
     routes: pool.routes,
     blocks: {

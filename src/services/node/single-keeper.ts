@@ -1,4 +1,4 @@
-/** Single addresses: claimed when an ADD asks for one, given back when its container has gone. */
+/** Addresses that an ADD asks for: claimed when it does, and single ones given back when their container has gone. */
 import { claimThis, releaseBlock } from "../../cluster/blocks.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { blockWith, isSingle } from "../../cluster/pool.ts";
@@ -42,16 +42,17 @@ export class SingleKeeper {
       this.since.delete(key);
       this.usedOnce.delete(key);
     }
-    await this.claim(pool);
+    await this.claim(pool, own);
   }
 
-  private async claim(pool: NodePool): Promise<void> {
+  /** A block that has the address, where it is not a single one: whoever wants an address of it gets it. */
+  private async claim(pool: NodePool, own: readonly Grant[]): Promise<void> {
     const { node, driver } = this.agent, wish = this.wishes.of(pool.name);
     const address = wish === undefined || wish === "any" ? undefined : parseAddress(wish);
     if (address === undefined) return;
     const index = blockWith(pool.pool, address);
-    // No block with it would come to this node, whatever it claims.
-    if (index === undefined || !isSingle(index)) return this.wishes.settle(pool.name);
+    const hasMost = own.filter((grant) => !isOfSingle(grant)).length >= pool.pool.mostBlocks;
+    if (index === undefined || (hasMost && !isSingle(index))) return this.wishes.settle(pool.name);
     if (pool.obstacle !== undefined) return;
     const claimed = await driver.run(claimThis(node, pool, index, newClaim));
     const others = this.ofOthers.get(pool.name) ?? new Map<string, string>();
