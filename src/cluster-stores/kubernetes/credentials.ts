@@ -58,6 +58,7 @@ export class Credentials {
         key: given?.key ?? textOf("client-key", key),
         serverName,
         caFrom: ca === undefined ? "an authority that the runtime knows" : placeOf(ca, conf),
+        nameKey: "tls-server-name",
         certFrom: program?.path ?? (certificate && placeOf(certificate, conf)),
       },
       token: given?.token ?? textOf("token", token)?.trim(),
