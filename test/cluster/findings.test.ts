@@ -14,7 +14,7 @@ import {
   selfFindings,
 } from "../../src/cluster/host-findings.ts";
 import { overlapsAmong } from "../../src/cluster/overlaps.ts";
-import { poolFrom } from "../../src/cluster/pool.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import type { AlarmRecord, BlockRecord, NodeRecord, Stored } from "../../src/cluster/records.ts";
 
 const flat = (name: string, range: object) =>
@@ -110,6 +110,10 @@ describe("of the store's records", () => {
     ["blocks behind the last one", { blocks: [block(15, ["n1", 1])] }, [
       "node/n1: it has block/lan.15, behind the pool's last block: the pool's ranges have become others, which they must " +
       "not → give the pool the ranges that it had, and make another pool for others",
+    ]],
+    ["a single that the pool does not list", { blocks: [block(1048777, ["n1", 1])] }, [
+      "node/n1: it has block/lan.1048777, single addresses that the pool no longer lists: it gives them back as they " +
+      'become empty → put them back into "singles", or into "exclude"',
     ]],
   ])("%s", (_, more, expected) => {
     expect(shown(recordsFindings(records(more)))).toEqual(expected);
