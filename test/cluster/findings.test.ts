@@ -111,6 +111,10 @@ describe("of the store's records", () => {
       "node/n1: it has block/lan.15, behind the pool's last block: the pool's ranges have become others, which they must " +
       "not → give the pool the ranges that it had, and make another pool for others",
     ]],
+    ["a single that the pool does not list", { blocks: [block(1048777, ["n1", 1])] }, [
+      "node/n1: it has block/lan.1048777, single addresses that the pool no longer lists: it gives them back as they " +
+      'become empty → put them back into "singles", or into "exclude"',
+    ]],
   ])("%s", (_, more, expected) => {
     expect(shown(recordsFindings(records(more)))).toEqual(expected);
   });
