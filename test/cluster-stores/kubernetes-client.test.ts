@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { API_GROUP, pathOf } from "../../src/cluster-stores/kubernetes/objects.ts";
 import { ForeignRecord } from "../../src/cluster/effects.ts";
-import { blockKey, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
+import { blockKey, nodeKey, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
 import { askingOf, installKinds, manifestsIn } from "../support/kubernetes/asking.ts";
 import { untilTrue } from "../support/until-true.ts";
 import { FakeStage, isMethod, key, made, node, saidBy } from "./kubernetes-stage.ts";
@@ -93,7 +93,7 @@ test("a server whose versions are no numbers is refused", async () => {
   const error = await stage.open().read(key).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(ForeignRecord);
   expect((error as Error).message).toContain('its resourceVersion, "a7", is no number');
-  expect(await saidBy(stage.open().list("alarm"))).toContain("answers no list");
+  expect(await saidBy(stage.open().list("alarm"))).toContain("answers a list without a number for its version");
 });
 
 test("answers that are none", async () => {
@@ -115,6 +115,33 @@ test("lists of one second share the question for the newest revision", async () 
   const asked = stage.requests.filter((each) => each.includes("limit=1"));
   expect(asked).toEqual([`GET ${pathOf("alarm")}?limit=1`]);
   expect(stage.requests.filter((each) => each.includes("resourceVersion=0")).length).toBe(3);
+});
+
+test("a second list of a second is not asked for, and has what was written since", async () => {
+  const store = stage.open(), was = await made(store);
+  const lists = () => stage.requests.filter((each) => each.includes("resourceVersion=0")).length;
+  expect((await store.list("node")).records).toEqual([was]);
+  const other = await store.put(nodeKey("n2"), undefined, node) as { won: Stored<NodeRecord> };
+  const { won } = await store.put(key, was, { ...node, boot: "b2" }) as { won: Stored<NodeRecord> };
+  const first = await store.list("node");
+  expect(first.records).toEqual([other.won, won]);
+  expect(await store.put(key, won, undefined)).toEqual({ won: undefined });
+  expect((await store.list("node")).records).toEqual([other.won]);
+  expect([first.records, lists()]).toEqual([[other.won, won], 1]);
+
+  await stage.open().put(nodeKey("n3"), undefined, node);
+  expect((await store.list("node")).records).toEqual([other.won]);
+  expect(await store.put(nodeKey("n3"), undefined, node)).toBe("lost");
+  expect((await store.list("node")).records.map((record) => record.key)).toEqual([nodeKey("n2"), nodeKey("n3")]);
+  expect(lists()).toBe(2);
+});
+
+test("a list that failed is asked for anew", async () => {
+  const store = stage.open();
+  stage.cluster.server.instead = () => ({ status: 500, body: "" });
+  expect(await saidBy(store.list("node"))).toContain("answers 500");
+  stage.cluster.server.instead = () => undefined;
+  expect((await store.list("node")).records).toEqual([]);
 });
 
 test("what decides says no version, and a put says the object's own", async () => {

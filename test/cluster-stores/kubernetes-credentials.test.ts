@@ -14,7 +14,7 @@ test("another authority's server, and one with another name, get no request", as
   );
   const named = file("b", { "tls-server-name": "kubernetes.default.svc" });
   expect(await saidBy(stage.open(named).read(key))).toBe(
-    `${url}: its certificate is not for "kubernetes.default.svc": correct the address, or set the name it has`,
+    `${url}: its certificate is not for "kubernetes.default.svc": correct the address, or set tls-server-name`,
   );
   const right = file("c", { "tls-server-name": "localhost" });
   expect(await saidBy(stage.open(right).read(key))).toContain("does not know the token in");

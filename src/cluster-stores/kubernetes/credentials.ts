@@ -57,6 +57,7 @@ export class Credentials {
         cert: given?.certificate ?? textOf("client-certificate", certificate),
         key: given?.key ?? textOf("client-key", key),
         serverName,
+        nameKey: "tls-server-name",
         caFrom: ca === undefined ? "an authority that the runtime knows" : placeOf(ca, conf),
         nameKey: "tls-server-name",
         certFrom: program?.path ?? (certificate && placeOf(certificate, conf)),

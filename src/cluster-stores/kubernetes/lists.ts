@@ -1,19 +1,81 @@
 /**
  * Lists, which may be old: the server answers them from memory. Blocks, which are many, come as the columns that kubectl
- * shows, without their objects: a fifth of the bytes, and less than half of the server's work.
+ * shows, without their objects: a fifth of the bytes, and less than half of the server's work. That is still ten times the
+ * work of a claim, so what is asked within a second shares one answer, with what this process has written since.
  */
 import { isObject } from "../../cni/json.ts";
 import { recordName } from "../../cluster/decoding.ts";
 import { ForeignRecord, StoreSilent } from "../../cluster/effects.ts";
-import type { ListedRecords, RecordKind } from "../../cluster/store.ts";
+import type { ListedRecords, RecordKind, StoreOutcome } from "../../cluster/store.ts";
 import { type ApiAnswer, JSON_TYPE, type KubernetesApi, TABLE_TYPE } from "./api.ts";
 import { pathOf, POOL_LABEL, recordOfObject } from "./objects.ts";
+import { Revisions } from "./reading.ts";
 import { apiRefusal, OTHER_KINDS } from "./refusals.ts";
+
+/** Blocks that others claim meanwhile are lost, and then asked for anew. */
+const SHARED_MS = 1000;
+
+interface SharedList {
+  kind: RecordKind;
+  pool: string | undefined;
+  at: number;
+  listed: Promise<ListedRecords>;
+}
+
+export class ObjectLists {
+  private shared: SharedList[] = [];
+  private readonly revisions: Revisions;
+
+  constructor(private readonly api: KubernetesApi) {
+    this.revisions = new Revisions(api);
+  }
+
+  /** Throws StoreSilent. */
+  async list(kind: RecordKind, pool?: string): Promise<ListedRecords> {
+    const at = performance.now();
+    this.shared = this.shared.filter((one) => at - one.at < SHARED_MS);
+    const known = this.shared.find((one) => one.kind === kind && one.pool === pool);
+    return await (known ?? this.begin(kind, pool, at)).listed;
+  }
+
+  /** What this process has written is in its lists; where another was faster, they are too old. */
+  noteWritten(key: string, outcome: StoreOutcome): void {
+    const named = recordName(key);
+    const concerned = this.shared.filter(({ kind, pool }) =>
+      kind === named?.kind && (pool === undefined || pool === named.pool)
+    );
+    if (typeof outcome !== "object" || !("won" in outcome)) return this.forget(concerned);
+    const { won } = outcome;
+    for (const list of concerned) {
+      list.listed = list.listed.then(({ records, ...rest }) => {
+        const found = records.find((record) => record.key === key);
+        if (found !== undefined && won !== undefined && found.version > won.version) return { ...rest, records };
+        const others = records.filter((record) => record !== found);
+        return { ...rest, records: won === undefined ? others : [...others, won] };
+      });
+      list.listed.catch(() => {});
+    }
+  }
+
+  private begin(kind: RecordKind, pool: string | undefined, at: number): SharedList {
+    const revision = this.revisions.newest();
+    // A question after a failure does not share one that is about to fail, too.
+    const asked = listObjects(this.api, kind, pool).finally(() => revision.catch(() => {}));
+    const listed = Promise.all([asked, revision]).then(([records, newest]) => ({ ...records, revision: newest }));
+    const list: SharedList = { kind, pool, at, listed };
+    this.shared.push(list);
+    listed.catch(() => this.forget([list]));
+    return list;
+  }
+
+  private forget(lists: readonly SharedList[]): void {
+    this.shared = this.shared.filter((one) => !lists.includes(one));
+  }
+}
 
 type RecordsAndProblems = Omit<ListedRecords, "revision">;
 
-/** Throws StoreSilent. */
-export async function listObjects(api: KubernetesApi, kind: RecordKind, pool?: string): Promise<RecordsAndProblems> {
+async function listObjects(api: KubernetesApi, kind: RecordKind, pool?: string): Promise<RecordsAndProblems> {
   const isTable = kind === "block";
   const query = [
     "resourceVersion=0",

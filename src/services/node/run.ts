@@ -78,7 +78,7 @@ interface AnyAgent {
 
 function start(options: NodeOptions) {
   const { attachedAddresses, say } = options;
-  const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store);
+  const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store, self.node);
   const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
   files.makeDirectories();
   lockForLife(files.stateDirectory);
