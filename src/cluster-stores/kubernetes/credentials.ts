@@ -59,7 +59,6 @@ export class Credentials {
         serverName,
         nameKey: "tls-server-name",
         caFrom: ca === undefined ? "an authority that the runtime knows" : placeOf(ca, conf),
-        nameKey: "tls-server-name",
         certFrom: program?.path ?? (certificate && placeOf(certificate, conf)),
       },
       token: given?.token ?? textOf("token", token)?.trim(),

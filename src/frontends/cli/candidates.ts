@@ -151,7 +151,7 @@ function operandsFor(place: BegunCommand): Groups {
   return wanted !== undefined && /^[a-z|]+$/.test(wanted) ? [wordsOf(wanted.split("|"))] : [];
 }
 
-/** Of which this host has blocks, or may get some. */
+/** The pools of which this host has blocks, or may get some. */
 function servedPools(): string[] {
   const names = undefinedOnError(() => namesIn(stateDirectory())) ?? [];
   return names.flatMap((name) => /^pool~([^~]+)$/.exec(name)?.[1] ?? []).filter((name) => !name.endsWith(".tmp"));
