@@ -176,6 +176,7 @@ const host = (more: Partial<HostBlocks> = {}): HostBlocks => ({
   leases: [],
   attached: [],
   leaseDirectory: "/var/lib/patchbay/pools",
+  isUsualDirectory: true,
   ...more,
 });
 const holding = (key: string, state: "held" | "closing" = "held") => ({
@@ -264,6 +265,14 @@ describe("of this host", () => {
       "10.0.0.5: container c (eth0) leases it, and no record knows that container → when it is gone, 'patchbay ipam " +
       "release lan 10.0.0.5 --data-dir /var/lib/patchbay/pools' gives the address back",
     ]],
+    [
+      "of one that nobody knows in its network",
+      { leases: [{ ...lease, inNetwork: "net", isKnown: false }], held: holding("block/lan.0") },
+      [
+        "10.0.0.5: container c (eth0) leases it, and no record knows that container → when it is gone, 'patchbay ipam " +
+        "release net 10.0.0.5' gives the address back",
+      ],
+    ],
     ["that is a reservation", { leases: [{ ...lease, containerId: undefined, isKnown: false }] }, []],
     ["of an attachment with a lease", {
       leases: [lease],

@@ -27,7 +27,7 @@ async function onStage(work: (stage: Stage) => Promise<void>): Promise<void> {
   const n1 = await cluster.node("n1"), { machine } = cluster;
   await n1.start();
   const [range] = (await n1.until("lan", isServing)).ranges[0]!;
-  const ipam = { type: "host-local", pool: "lan", dataDir: `${n1.kept}/pools`, ranges: [[range]] };
+  const ipam = { type: "patchbay-cluster", pool: "lan", dataDir: `${n1.kept}/pools` };
   await writeNetwork(machine, "lan", [{ type: "bridge", bridge: "br0", ipam }]);
   const container = (words: string) =>
     n1.inside(`NETCONFPATH=${CONFIGS} ${PATCHBAY} ${words} >/dev/null`).then(() => {});

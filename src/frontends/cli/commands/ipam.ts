@@ -30,8 +30,7 @@ import { DATA_DIRECTORY } from "../../../services/node/paths.ts";
 export const ipamCommand: Command = {
   runsByItself: true,
   printsAfterwards: true,
-  summary:
-    "list leases; release those of host-local and pools; import host-local's from Go's plugin, export them to it; blocks of pools",
+  summary: "list, release, import and export leases of host-local and pools; show and check blocks of pools",
   operands: "list|release|import|export|show|check [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],
   needsRoot: (given) => ["show", "check"].includes(given.operands[0]!) && !given.has("all"),

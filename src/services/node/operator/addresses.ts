@@ -13,6 +13,7 @@ import { blockWith } from "../../../cluster/pool.ts";
 import { blockKey, type BlockRecord, isOwnedBy, nodeKey, type Stored } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { delay } from "../../../cluster-stores/delay.ts";
+import { DEFAULT_POOLS_DIRECTORY } from "../../../ipam/go-directory.ts";
 import { listLeases } from "../../../ipam/take-over.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import { thisNode } from "../self.ts";
@@ -117,6 +118,7 @@ function blocksOf(
     isAgentRunning,
     held: store.isWritable ? host.held : { ...host.held, grants: byHand },
     leaseDirectory: files.leases,
+    isUsualDirectory: files.leases === DEFAULT_POOLS_DIRECTORY,
     leases: pools.flatMap(({ name, pool }) =>
       listLeases(`${files.leases}/${name}`).map(({ address, owner }): HostLease => {
         const index = blockWith(pool, parseAddress(address)!);
