@@ -15,7 +15,8 @@ export const nodeCommand: Command = {
   summary: "stay, and claim blocks of addresses for this host from pools of many hosts; list, check and remove nodes",
   operands: "[sync|list|check|drain|remove|replace] [NODE]",
   operandCount: [0, 2],
-  needsRoot: ({ operands: [action] }) => action === undefined || ["sync", "check", "replace"].includes(action),
+  // Not the agent itself: its unit takes root's capabilities away.
+  needsRoot: ({ operands: [action] }) => ["check", "replace"].includes(action ?? ""),
   options: {
     ...clusterOption,
     "data-dir": {
