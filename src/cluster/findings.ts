@@ -73,7 +73,7 @@ export function nodeFindings(node: string, { isContested, conflicts = [] }: Node
     ...isContested ? [contested] : [],
     ...conflicts.map((key) => ({
       about: key,
-      problem: `containers of ${node} have its addresses, and the store says that it is another's`,
+      problem: `containers of ${node} have its addresses, and the store gives it to another, or to nobody`,
       step: `'patchbay ipam check' on ${node} says which containers: detach them, or those of the other node`,
     })),
   ];
@@ -133,7 +133,7 @@ const blockProblems: Record<
   "without pool": (_, keys) => ({ problem: `it has ${keys}, and the store has no such pool: ${givenBack}` }),
   "earlier pool": (_, keys) => ({
     problem:
-      `it has ${keys} of a pool that was deleted and made anew: ${givenBack}, and nothing of the pool is claimed before`,
+      `it has ${keys} of a pool that was deleted, or cut in another way: ${givenBack}, and nothing of the pool is claimed before`,
   }),
   behind: (_, keys) => ({
     problem:
@@ -161,7 +161,9 @@ export function alarmObstacles(alarm: Stored<AlarmRecord>, records: ClusterRecor
   return [
     ...unheard.map((node) => `${node} has not looked since`),
     ...[...owners].filter((node) => !records.nodes.has(node)).map((node) => `${node} has blocks, and no record`),
-    ...conflicts.map(({ node, key }) => `containers of ${node} have addresses of ${key}, which is another node's`),
+    ...conflicts.map(({ node, key }) =>
+      `containers of ${node} have addresses of ${key}, which the store gives to another, or to nobody`
+    ),
     ...records.problems.filter((problem) => problem.startsWith("node/")),
   ];
 }

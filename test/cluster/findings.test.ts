@@ -71,7 +71,7 @@ describe("of the store's records", () => {
       "--it-is-off' on the other",
     ]],
     ["a conflict", { nodes: new Map([["n1", node({ conflicts: ["block/lan.3"] })]]) }, [
-      "block/lan.3: containers of n1 have its addresses, and the store says that it is another's → 'patchbay ipam check' " +
+      "block/lan.3: containers of n1 have its addresses, and the store gives it to another, or to nobody → 'patchbay ipam check' " +
       "on n1 says which containers: detach them, or those of the other node",
     ]],
     [
@@ -98,7 +98,7 @@ describe("of the store's records", () => {
       "node/n1: it has block/wan.0, and the store has no such pool: it gives them back as they become empty → -",
     ]],
     ["blocks of an earlier pool", { blocks: [block(0, ["n1", 1], "0")] }, [
-      "node/n1: it has block/lan.0 of a pool that was deleted and made anew: it gives them back as they become empty, and " +
+      "node/n1: it has block/lan.0 of a pool that was deleted, or cut in another way: it gives them back as they become empty, and " +
       "nothing of the pool is claimed before → -",
     ]],
     ["blocks behind the last one", { blocks: [block(15, ["n1", 1])] }, [
@@ -154,7 +154,7 @@ describe("an alarm is over", () => {
     [
       "one disagrees",
       { nodes: new Map([["n1", { ...heard, conflicts: ["block/lan.3"] }]]) },
-      "containers of n1 have addresses of block/lan.3, which is another node's",
+      "containers of n1 have addresses of block/lan.3, which the store gives to another, or to nobody",
     ],
     ["one cannot be read", { problems: ["node/n3 is no record: no"] }, "node/n3 is no record: no"],
   ])("not while %s", (_, more, why) => {

@@ -138,7 +138,7 @@ test("an alarm ends when everybody has looked since, and nobody disagrees", () =
     await n2.kill();
     await cluster.write("node/n2", { ...record, conflicts: ["block/lan.9"] });
     expect((await n1.ask("node check --over")).stderr).toContain(
-      "containers of n2 have addresses of block/lan.9, which is another node's",
+      "containers of n2 have addresses of block/lan.9, which the store gives to another, or to nobody",
     );
     await cluster.write("node/n2", record);
     await cluster.write("node/n5", "{}");

@@ -1,6 +1,8 @@
 /** The commands on pools and nodes where the records are in Kubernetes, by a fake API server: the same as with etcd. */
 import { afterAll, expect, test } from "bun:test";
 import { openKubernetes } from "../../../src/cluster-stores/kubernetes.ts";
+import { poolFrom } from "../../../src/cluster/pool-decoding.ts";
+import { birthOf } from "../../../src/cluster/pool.ts";
 import { blockKey, nodeKey } from "../../../src/cluster/records.ts";
 import { askingOf, installKinds } from "../../support/kubernetes/asking.ts";
 import { fakeCluster } from "../../support/kubernetes/fake-cluster.ts";
@@ -41,7 +43,7 @@ test("pools: added, shown, closed and opened", async () => {
   expect((await ask("pool add lan --subnet 10.0.0.0/24 --block-size 64")).stderr).toStartWith(
     "patchbay pool: pool lan is there already\n",
   );
-  const { birth } = (await store.read("pool/lan"))!;
+  const { birth: made, value } = (await store.read("pool/lan"))!, birth = birthOf(made, poolFrom("lan", value));
   await put(nodeKey("n1"), { generation: 1, machine: "0123456789abcdef", boot: "b", state: "joined" });
   await put(blockKey("lan", 1), { poolBirth: birth, index: 1, owner: { node: "n1", generation: 1, claim: "c" } });
   expect((await ask("pool show lan")).stdout).toEndWith(

@@ -10,6 +10,7 @@ import {
   type HostLease,
   selfFindings,
 } from "../../../cluster/host-findings.ts";
+import type { Self } from "../../../cluster/node.ts";
 import { blockWith } from "../../../cluster/pool.ts";
 import { blockKey, type BlockRecord, isOwnedBy, nodeKey, type Stored } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
@@ -67,40 +68,38 @@ export interface IpamCheck {
   findings: ClusterFinding[];
 }
 
-/** An ADD writes its lease first, and its record a moment later. */
+/** An ADD writes its lease first, and an agent its claim, and the record of it a moment later. */
 const ONCE_MORE_MS = 1000;
 
-export function checkAddresses(
-  { config, dataDirectory }: HostOptions,
-  containers: () => KnownContainers,
-): Promise<IpamCheck> {
-  return inCluster(config, async (cluster) => {
-    const { store, conf } = cluster, records = await recordsOf(store), self = thisNode(conf.node);
-    const host = hostFacts(self, dataDirectory, records), blocks = blocksOf(host, containers(), records, store);
-    const record = store.isWritable ? records.nodes.get(self.node) : undefined;
-    const isForeign = records.problems.some((problem) => problem.startsWith(`${nodeKey(self.node)} `));
-    let leases = grantedLeaseFindings(blocks);
-    if (leases.length > 0) {
-      await delay(ONCE_MORE_MS);
-      const again = grantedLeaseFindings(
-        blocksOf(hostFacts(self, dataDirectory, records), containers(), records, store),
-      );
-      leases = leases.filter((one) =>
-        again.some(({ about, problem }) => about === one.about && problem === one.problem)
-      );
-    }
-    return {
-      store: store.name,
-      node: self.node,
-      findings: [
-        ...recordsFindings(records),
-        ...isForeign || !store.isWritable ? [] : selfFindings(blocks, record),
-        ...store.isWritable ? grantFindings(blocks, await ownRecords(cluster, host, records)) : [],
-        ...leases,
-        ...foreignHostFindings(blocks),
-      ],
-    };
+export function checkAddresses(options: HostOptions, containers: () => KnownContainers): Promise<IpamCheck> {
+  return inCluster(options.config, async (cluster) => {
+    const self = thisNode(cluster.conf.node),
+      look = () => findingsAt(cluster, self, options.dataDirectory, containers());
+    const first = await look(), result = { store: cluster.store.name, node: self.node };
+    if (first.length === 0) return { ...result, findings: [] };
+    await delay(ONCE_MORE_MS);
+    const isStill = ({ about, problem }: ClusterFinding) =>
+      first.some((before) => before.about === about && before.problem === problem);
+    return { ...result, findings: (await look()).filter(isStill) };
   });
+}
+
+async function findingsAt(
+  cluster: OpenCluster,
+  self: Self,
+  dataDirectory: string | undefined,
+  containers: KnownContainers,
+): Promise<ClusterFinding[]> {
+  const { store } = cluster, records = await recordsOf(store), host = hostFacts(self, dataDirectory, records);
+  const blocks = blocksOf(host, containers, records, store);
+  const isForeign = records.problems.some((problem) => problem.startsWith(`${nodeKey(self.node)} `));
+  return [
+    ...recordsFindings(records),
+    ...isForeign || !store.isWritable ? [] : selfFindings(blocks, records.nodes.get(self.node)),
+    ...store.isWritable ? grantFindings(blocks, await ownRecords(cluster, host, records)) : [],
+    ...grantedLeaseFindings(blocks),
+    ...foreignHostFindings(blocks),
+  ];
 }
 
 function blocksOf(
