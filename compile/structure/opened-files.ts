@@ -10,6 +10,7 @@ const unjudged: Record<string, string> = {
   "src/conformance/own-process-namespace.ts": "namespaces of this process in /proc",
   "src/conformance/files.ts": "directories of plugins, which are mounted where they are",
   "src/conformance/run-directories.ts": "directories of plugins, to learn their paths",
+  "src/services/node/foreign.ts": "a link's facts in /sys",
   "src/services/node/self.ts": "what the kernel says of this machine, /etc/machine-id",
   "src/services/daemon/listener.ts": "processes in /proc",
   "src/engine/open-host.ts": "the state directory, to lock it",

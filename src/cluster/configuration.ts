@@ -82,6 +82,7 @@ const readers: Record<typeof STORES[number], (value: unknown, at: string) => Sto
     for (const key of texts) conf[key] = text(record, at, key);
     requireTogether(conf, at, "certFile", "keyFile");
     requireTogether(conf, at, "user", "passwordFile");
+    requireTls(conf, at);
     return conf;
   },
   kubernetes(value, at) {
@@ -100,6 +101,17 @@ function endpointFrom(value: unknown, at: string): string {
   const isLoopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host!);
   if (scheme === "http" && !isLoopback) throw invalid(at, `${shown} is without TLS: https, or a loopback address`);
   return value as string;
+}
+
+/** Certificates that would not be used are a mistake in the endpoint. */
+function requireTls(conf: EtcdConf, at: string): void {
+  const plain = conf.endpoints.findIndex((endpoint) => endpoint.startsWith("http:"));
+  const key = (["caFile", "certFile", "serverName"] as const).find((each) => conf[each] !== undefined);
+  if (plain < 0 || key === undefined) return;
+  throw invalid(
+    `${at}.endpoints[${plain}]`,
+    `"${conf.endpoints[plain]}" is without TLS, and ${key} is for TLS: https`,
+  );
 }
 
 function requireTogether<Key extends string>(conf: Partial<Record<Key, unknown>>, at: string, one: Key, other: Key) {

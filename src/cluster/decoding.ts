@@ -2,14 +2,14 @@
 import { errorText } from "../cni/error.ts";
 import { isObject, nestsDeeper } from "../cni/json.ts";
 import { type ClusterRecord, ForeignRecord } from "./effects.ts";
-import { poolFrom } from "./pool.ts";
+import { poolFrom } from "./pool-decoding.ts";
 import { isPoolName } from "./pool-name.ts";
 import { ALARM_KEY, type AlarmRecord, type BlockOwner, type BlockRecord, type NodeRecord } from "./records.ts";
 import type { RecordKind } from "./store.ts";
 
 /** Names of records fit into a label of DNS and a file's name. */
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
-const BLOCK = /^(.+)\.(0|[1-9]\d{0,6})$/;
+const BLOCK = /^(.+)\.(0|[1-9]\d{0,9})$/;
 
 export function isNodeName(name: string): boolean {
   return NAME.test(name);

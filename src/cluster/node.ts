@@ -110,8 +110,12 @@ export class ClusterNode {
     const isWiped = this.notes.hasJoined && this.held.generation === 0;
     const isKnown = this.held.boots.includes(this.self.boot) && this.held.generation === generation && !isWiped;
     if (!isKnown && boot === this.self.boot) {
-      // Blocks of an earlier generation are dead.
-      const grants = this.held.generation === generation ? this.held.grants : [];
+      // Blocks of an earlier generation are dead. With the boot before, the containers ended of which nobody knows.
+      const own = this.held.generation === generation ? this.held.grants : [];
+      const isNewBoot = !this.held.boots.includes(this.self.boot);
+      const grants = own.map((grant): Grant =>
+        isNewBoot && grant.state === "unknown" ? { ...grant, state: "held" } : grant
+      );
       const boots = [...new Set([...this.held.boots, this.self.boot])];
       const wipedIn = isWiped ? this.self.boot : this.held.wipedIn;
       yield* this.save({ ...this.held, generation, boots, grants, wipedIn });

@@ -4,22 +4,7 @@
  *
  * flat: one subnet for all nodes, such as a VLAN; a block is so many addresses of it. routed: each block is a subnet.
  */
-import { isObject } from "../cni/json.ts";
-import { invalid, list, missing } from "../cni/decode.ts";
-import {
-  canonicalAddress,
-  contains,
-  formatAddress,
-  formatPrefix,
-  fromBigInt,
-  hasHostBits,
-  lastOf,
-  parseAddress,
-  parsePrefix,
-  type Prefix,
-  toBigInt,
-} from "../net/address.ts";
-import { isPoolName } from "./pool-name.ts";
+import { compareAddresses, contains, fromBigInt, type Prefix, toBigInt } from "../net/address.ts";
 
 export interface ClusterPool {
   name: string;
@@ -27,6 +12,8 @@ export interface ClusterPool {
   /** Nothing more is claimed of a closed one. */
   isOpen: boolean;
   ranges: readonly PoolRange[];
+  /** Addresses that ADD gives only to who asks for them: each is a block of its own, which comes when it is asked for. */
+  singles: readonly Uint8Array[];
   /** What ADD answers beside addresses. */
   routes: readonly PoolRoute[];
   /** Only nodes that have these labels claim of it. */
@@ -35,6 +22,8 @@ export interface ClusterPool {
   spare: number;
   /** A node's. */
   mostBlocks: number;
+  /** The host's link on which a node asks, before it gives out a block, whether somebody has an address of it already. */
+  probedLink?: string;
 }
 
 export interface PoolRoute {
@@ -64,15 +53,28 @@ export interface Piece {
 
 /** More blocks than this nobody counts or lists. */
 const MOST_BLOCKS = 1 << 20;
-/** As many as ADD reads without being slower for it. */
-const MOST_BLOCKS_OF_NODE = 1024;
+/** A single's number is its place in the subnet behind those of all blocks: a list that is edited changes no other's. */
+const FIRST_SINGLE = MOST_BLOCKS, MOST_SINGLES_PLACE = 2 ** 32;
+export const MOST_SINGLES = 1024;
 
 export function countBlocks({ ranges }: ClusterPool): number {
   const counts = ranges.map(({ first, last, size }) => (toBigInt(last) - toBigInt(first) + 1n) / size);
   return Number(counts.reduce((least, count) => count < least ? count : least, BigInt(MOST_BLOCKS)));
 }
 
+/** Undefined for what is too far from the subnet's first address to have a number. */
+export function offsetOf({ subnet }: PoolRange, address: Uint8Array): number | undefined {
+  const offset = toBigInt(address) - toBigInt(subnet.bytes);
+  return offset < 0n || offset >= MOST_SINGLES_PLACE ? undefined : Number(offset);
+}
+
+export function isSingle(index: number): boolean {
+  return index >= FIRST_SINGLE;
+}
+
+/** One for each range; a single has one alone. */
 export function piecesOf(pool: ClusterPool, index: number): Piece[] {
+  if (isSingle(index)) return pieceOfSingle(pool, index);
   return pool.ranges.map(({ subnet, first, size, gateway }) => {
     const start = toBigInt(first) + BigInt(index) * size, length = first.length;
     const piece = { first: fromBigInt(start, length), last: fromBigInt(start + size - 1n, length) };
@@ -82,171 +84,42 @@ export function piecesOf(pool: ClusterPool, index: number): Piece[] {
   });
 }
 
+function pieceOfSingle({ ranges, singles }: ClusterPool, index: number): Piece[] {
+  return ranges.flatMap((range) => {
+    const address = singles.find((each) =>
+      contains(range.subnet, each) && offsetOf(range, each) === index - FIRST_SINGLE
+    );
+    return address === undefined
+      ? []
+      : [{ subnet: range.subnet, first: address, last: address, gateway: range.gateway }];
+  });
+}
+
 /** Which block has the address; undefined outside of all of them. */
 export function blockWith(pool: ClusterPool, address: Uint8Array): number | undefined {
   const range = pool.ranges.find(({ first }) => first.length === address.length);
   if (range === undefined) return undefined;
+  if (pool.singles.some((single) => single.length === address.length && compareAddresses(single, address) === 0)) {
+    return FIRST_SINGLE + offsetOf(range, address)!;
+  }
   const distance = toBigInt(address) - toBigInt(range.first), index = distance / range.size;
   return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
 }
 
-const POOL_KEYS = ["layout", "state", "ranges", "routes", "nodes", "spare", "mostBlocks"];
-const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
-
-type UnknownRecord = Readonly<Record<string, unknown>>;
-
-/** What a person, or another program, has written: each refusal names the key and the value. */
-export function poolFrom(name: string, value: unknown): ClusterPool {
-  if (!isPoolName(name)) {
-    throw invalid("name", `${JSON.stringify(name)} is no name of a pool: small letters, digits, dots and hyphens`);
-  }
-  const record = recordOf(value, "", POOL_KEYS);
-  const layout = oneOf(record, "layout", ["flat", "routed"]),
-    state = oneOf(record, "state", ["open", "closed"], "open");
-  const ranges = list(record["ranges"] ?? [], "ranges", (each, at) => rangeFrom(each, at, layout));
-  if (ranges.length === 0) throw missing("ranges");
-  const lengths = new Set(ranges.map(({ first }) => first.length));
-  if (ranges.length > 2 || lengths.size < ranges.length) throw invalid("ranges", "one for each family at most");
-  const pool: ClusterPool = {
-    name,
+/** What may never change under a pool's blocks. */
+export function shapeOf({ layout, ranges }: ClusterPool): string {
+  return JSON.stringify([
     layout,
-    isOpen: state === "open",
-    ranges,
-    routes: list(record["routes"] ?? [], "routes", routeFrom),
-    labels: labelsFrom(record["nodes"] ?? { matchLabels: {} }),
-    spare: countFrom(record, "spare", 0, 1),
-    mostBlocks: countFrom(record, "mostBlocks", 1, MOST_BLOCKS_OF_NODE),
-  };
-  if (countBlocks(pool) === 0) throw invalid("ranges", "they are smaller than one block");
-  return pool;
+    ranges.map(({ subnet, first, last, size }) => [
+      [...subnet.bytes, subnet.bits],
+      [...first],
+      [...last],
+      String(size),
+    ]),
+  ]);
 }
 
-function rangeFrom(value: unknown, at: string, layout: ClusterPool["layout"]): PoolRange {
-  const record = recordOf(value, at, RANGE_KEYS),
-    cidr = text(record, at, "cidr"),
-    subnet = cidr === undefined ? undefined : parsePrefix(cidr);
-  if (subnet === undefined) {
-    throw cidr === undefined ? missing(`${at}.cidr`) : refused(at, "cidr", cidr, "is no subnet");
-  }
-  if (hasHostBits(subnet)) throw refused(at, "cidr", cidr!, "has bits set behind its prefix");
-  const addressAt = (key: string) => addressIn(record, at, key, subnet);
-  const gateway = addressAt("gateway"), from = addressAt("from"), to = addressAt("to");
-  const excluded = list(record["exclude"] ?? [], `${at}.exclude`, (each, where) => excludedFrom(each, where));
-  const size = sizeFrom(record, at, { layout, subnet });
-  if (layout === "routed") {
-    for (const key of ["gateway", "from", "to"]) {
-      if (record[key] !== undefined) {
-        throw invalid(`${at}.${key}`, "each block of a routed pool is a subnet of its own");
-      }
-    }
-    return { subnet, first: subnet.bytes, last: lastOf(subnet), size, excluded };
-  }
-  const hosts = hostsOf(subnet), first = from ?? hosts.first, last = to ?? hosts.last;
-  if (toBigInt(first) > toBigInt(last)) {
-    throw invalid(`${at}.to`, `${formatAddress(last)} is before ${formatAddress(first)}`);
-  }
-  return { subnet, gateway, first, last, size, excluded };
-}
-
-/** Without the addresses of the subnet itself, and of all its hosts. */
-function hostsOf(subnet: Prefix): { first: Uint8Array; last: Uint8Array } {
-  const length = subnet.bytes.length, last = lastOf(subnet), bits = length * 8 - subnet.bits;
-  if (bits < 2) return { first: subnet.bytes, last };
-  const isV4 = length === 4;
-  return {
-    first: fromBigInt(toBigInt(subnet.bytes) + 1n, length),
-    last: isV4 ? fromBigInt(toBigInt(last) - 1n, length) : last,
-  };
-}
-
-function sizeFrom(record: UnknownRecord, at: string, { layout, subnet }: { layout: string; subnet: Prefix }): bigint {
-  const key = layout === "flat" ? "blockSize" : "blockLength",
-    other = layout === "flat" ? "blockLength" : "blockSize";
-  const number = record[key], most = subnet.bytes.length * 8;
-  if (record[other] !== undefined) throw invalid(`${at}.${other}`, `a ${layout} pool has ${key}`);
-  if (number === undefined) throw missing(`${at}.${key}`);
-  const isWhole = typeof number === "number" && Number.isInteger(number);
-  if (layout === "flat") {
-    if (!isWhole || number < 1 || number > 65536) throw refused(at, key, number, "is no count from 1 to 65536");
-    return BigInt(number);
-  }
-  if (!isWhole || number <= subnet.bits || number > most) {
-    throw refused(at, key, number, `is no length of a prefix from ${subnet.bits + 1} to ${most}`);
-  }
-  return 1n << BigInt(most - number);
-}
-
-function routeFrom(value: unknown, at: string): PoolRoute {
-  const record = recordOf(value, at, ["dst", "gw"]), dst = text(record, at, "dst"), gw = text(record, at, "gw");
-  const prefix = dst === undefined ? undefined : parsePrefix(dst);
-  if (dst === undefined) throw missing(`${at}.dst`);
-  if (prefix === undefined || hasHostBits(prefix)) throw refused(at, "dst", dst, "is no subnet");
-  if (gw !== undefined && canonicalAddress(gw) === undefined) throw refused(at, "gw", gw, "is no address");
-  return { dst, ...gw !== undefined && { gw } };
-}
-
-function labelsFrom(value: unknown): Record<string, string> {
-  const labels = recordOf(value, "nodes", ["matchLabels"])["matchLabels"];
-  if (!isObject(labels)) throw invalid("nodes.matchLabels", `${shown(labels)} is no object`);
-  for (const [key, label] of Object.entries(labels)) {
-    if (typeof label !== "string") throw refused("nodes.matchLabels", key, label, "is no text");
-  }
-  return labels as Record<string, string>;
-}
-
-function countFrom(record: UnknownRecord, key: string, least: number, usual: number): number {
-  const found = record[key] ?? usual;
-  if (Number.isInteger(found) && (found as number) >= least && (found as number) <= MOST_BLOCKS_OF_NODE) {
-    return found as number;
-  }
-  throw invalid(key, `${shown(found)} is no count from ${least} to ${MOST_BLOCKS_OF_NODE}`);
-}
-
-function addressIn(record: UnknownRecord, at: string, key: string, subnet: Prefix): Uint8Array | undefined {
-  const given = text(record, at, key), address = given === undefined ? undefined : parseAddress(given);
-  if (given === undefined) return undefined;
-  if (address === undefined || canonicalAddress(given) === undefined) throw refused(at, key, given, "is no address");
-  if (address.length !== subnet.bytes.length || !contains(subnet, address)) {
-    throw refused(at, key, given, `is not in ${formatPrefix(subnet)}`);
-  }
-  return address;
-}
-
-function excludedFrom(value: unknown, at: string): Prefix {
-  const address = typeof value === "string" ? parseAddress(value) : undefined;
-  const prefix = address === undefined
-    ? typeof value === "string" ? parsePrefix(value) : undefined
-    : { bytes: address, bits: address.length * 8 };
-  if (prefix === undefined) throw invalid(at, `${shown(value)} is neither an address nor a subnet`);
-  return prefix;
-}
-
-function text(record: UnknownRecord, at: string, key: string): string | undefined {
-  const found = record[key];
-  if (found === undefined || typeof found === "string") return found;
-  throw refused(at, key, found, "is no text");
-}
-
-function oneOf<Word extends string>(record: UnknownRecord, key: string, words: readonly Word[], usual?: Word): Word {
-  const found = record[key] ?? usual;
-  if (found === undefined) throw missing(key);
-  if (words.includes(found as Word)) return found as Word;
-  throw invalid(key, `${shown(found)} is none of ${words.join(", ")}`);
-}
-
-/** A misspelt key would be an address given twice. */
-function recordOf(value: unknown, at: string, known: readonly string[]): UnknownRecord {
-  if (!isObject(value)) throw invalid(at === "" ? "pool" : at, `${shown(value)} is no object`);
-  const other = Object.keys(value).find((key) => !known.includes(key));
-  if (other !== undefined) throw invalid(at === "" ? other : `${at}.${other}`, "is not known");
-  return value;
-}
-
-function refused(at: string, key: string, value: unknown, why: string): Error {
-  return invalid(`${at}.${key}`, `${shown(value)} ${why}`);
-}
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+/** Blocks say of which pool they are: one that is cut in another way is another pool, whatever its name and record. */
+export function birthOf(birth: string, pool: ClusterPool): string {
+  return `${birth}-${new Bun.CryptoHasher("sha256").update(shapeOf(pool)).digest("hex").slice(0, 12)}`;
 }

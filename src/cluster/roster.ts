@@ -2,9 +2,11 @@
  * A cluster written by hand: files of pools, and a file for each node that says which blocks are its own. Every host has the
  * same files; nothing is claimed.
  */
+import { parseAddress } from "../net/address.ts";
 import { errorText } from "../cni/error.ts";
 import { isObject } from "../cni/json.ts";
-import { type ClusterPool, countBlocks, poolFrom } from "./pool.ts";
+import { poolFrom } from "./pool-decoding.ts";
+import { blockWith, type ClusterPool, countBlocks, isSingle } from "./pool.ts";
 
 export interface RosterFile {
   /** The pool's or the node's. */
@@ -69,12 +71,18 @@ function blocksIn(value: unknown, pools: ReadonlyMap<string, ClusterPool>): Map<
       const pool = pools.get(name), at = `"blocks.${name}"`;
       if (pool === undefined) throw new Error(`${at}: there is no such pool`);
       if (!Array.isArray(list)) throw new Error(`${at}: ${JSON.stringify(list)} is no list`);
-      return [name, list.flatMap((item) => indicesIn(item, at, countBlocks(pool)))];
+      return [name, list.flatMap((item) => indicesIn(item, at, pool))];
     }),
   );
 }
 
-function indicesIn(item: unknown, at: string, count: number): number[] {
+function indicesIn(item: unknown, at: string, pool: ClusterPool): number[] {
+  const address = typeof item === "string" ? parseAddress(item) : undefined, count = countBlocks(pool);
+  if (address !== undefined) {
+    const index = blockWith(pool, address);
+    if (index !== undefined && isSingle(index)) return [index];
+    throw new Error(`${at}: ${JSON.stringify(item)} is none of the pool's "singles"`);
+  }
   const [, from, to = from] = /^(\d{1,7})(?:-(\d{1,7}))?$/.exec(String(item)) ?? [];
   const first = Number(from), last = Number(to), isWhole = typeof item === "number" || typeof item === "string";
   if (from === undefined || !isWhole || last < first) {

@@ -44,13 +44,21 @@ export interface ServedPool {
   layout: "flat" | "routed";
   /** One list for each family. Without any block, each is empty. */
   ranges: ServedRange[][];
+  /** Addresses of the pool that only who asks for them gets: all of them, and those that are served here. */
+  singles?: { all: readonly string[]; served: readonly string[] };
+  /** The nodes of addresses that ADD has asked for. */
+  ofOthers?: Readonly<Record<string, string>>;
   /** One for each family, in the same order. */
   extents: PoolExtent[];
   routes: readonly PoolRoute[];
+  /** Addresses of its blocks that hosts of the segment have without the cluster's knowledge. */
+  foreign?: readonly string[];
   /** How many blocks are served, ripen, are emptied before they are given back, and may have addresses that nobody knows. */
   blocks: { served: number; ripening: number; closing: number; unknown: number };
   /** Why no block comes to it: `draining`, `an alarm: …`; undefined when one may come any time. */
   obstacle?: string;
+  /** Each of the pool's blocks had an owner when the agent looked last: others may give one back any time. */
+  isFull?: true;
   /** The store does not answer: since when, in seconds since the boot, and what it says. */
   silent?: { since: number; why: string };
 }

@@ -9,7 +9,7 @@ import {
   toBigInt,
 } from "../net/address.ts";
 import { gatewayInBlock, type PoolExtent, type ServedRange } from "./served-file.ts";
-import { type ClusterPool, countBlocks, type Piece, piecesOf } from "./pool.ts";
+import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
 
 export function extentsOf(pool: ClusterPool): PoolExtent[] {
   const blocks = BigInt(countBlocks(pool));
@@ -23,13 +23,20 @@ export function extentsOf(pool: ClusterPool): PoolExtent[] {
   }));
 }
 
-/** One list for each family, in which the ranges of all blocks are in order. */
-export function servedRanges(pool: ClusterPool, blocks: readonly number[]): ServedRange[][] {
+/** One list for each family, in which the ranges of all blocks are in order. `foreign`: what hosts of the segment have. */
+export function servedRanges(
+  pool: ClusterPool,
+  blocks: readonly number[],
+  foreign: readonly string[] = [],
+): ServedRange[][] {
+  const foreigners = foreign.map((address) => alone(parseAddress(address)!));
   return pool.ranges.map((range, at) =>
-    blocks.toSorted((one, other) => one - other).flatMap((index) => {
+    blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
       const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayOf(pool, piece);
       const kept = [
         ...range.excluded,
+        ...pool.singles.map(alone),
+        ...foreigners,
         ...(gateway === undefined ? [] : [alone(gateway)]),
         ...ofTheSubnet(piece.subnet),
       ];
@@ -41,6 +48,24 @@ export function servedRanges(pool: ClusterPool, blocks: readonly number[]): Serv
       }));
     })
   );
+}
+
+/** The first of them, at most so many of each family. */
+export function firstAddressesOf(pool: ClusterPool, index: number, most: number): Uint8Array[] {
+  if (isSingle(index)) return piecesOf(pool, index).map(({ first }) => first);
+  return servedRanges(pool, [index]).flatMap((ranges) => {
+    const found: Uint8Array[] = [];
+    for (const { rangeStart, rangeEnd } of ranges) {
+      const { length } = parseAddress(rangeStart)!, end = numberOf(rangeEnd);
+      for (let at = numberOf(rangeStart); at <= end && found.length < most; at++) found.push(fromBigInt(at, length));
+    }
+    return found;
+  });
+}
+
+/** The addresses among the blocks that ADD gives to who asks for them. */
+export function servedSingles(pool: ClusterPool, blocks: readonly number[]): string[] {
+  return blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
 }
 
 /** For how many containers the blocks have addresses: each gets one of every family. */

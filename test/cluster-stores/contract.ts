@@ -375,7 +375,10 @@ async function claim(
 function watching(store: ClusterStore, key: string) {
   const stop = new AbortController(), ends: string[] = [], watch = { told: 0, end };
   const running = (async () => {
-    while (!stop.signal.aborted) ends.push(await store.watch(key, () => watch.told++, stop.signal));
+    while (!stop.signal.aborted) {
+      ends.push(await store.watch(key, () => watch.told++, stop.signal));
+      await Bun.sleep(10);
+    }
   })();
   async function end(): Promise<string[]> {
     stop.abort();

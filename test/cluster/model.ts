@@ -5,7 +5,14 @@
  *
  * Longer than 300 lines: it is one world.
  */
-import { claimBlock, type PoolOfBlocks, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
+import {
+  claimBlock,
+  claimThis,
+  type PoolOfBlocks,
+  releaseBlock,
+  ripenBlock,
+  verifyNode,
+} from "../../src/cluster/blocks.ts";
 import {
   type BootNotes,
   type ClusterEffect,
@@ -14,16 +21,18 @@ import {
   putRecord,
   StoreSilent,
 } from "../../src/cluster/effects.ts";
-import { ClusterNode } from "../../src/cluster/node.ts";
+import { ClusterNode, type Self } from "../../src/cluster/node.ts";
 import {
   ALARM_KEY,
   type AlarmRecord,
   type BlockRecord,
+  nodeKey,
   type NodeRecord,
   type Stored,
 } from "../../src/cluster/records.ts";
 import { recoveryOf } from "../../src/cluster/recovery.ts";
-import { freeBlocksOf, markOff } from "../../src/cluster/removal.ts";
+import { freeBlocksOf, markOff, markUnrecordedOff } from "../../src/cluster/removal.ts";
+import { becomeNode } from "../../src/cluster/replacement.ts";
 
 export interface Scenario {
   /** Copies of a machine's disk in another machine: with its fingerprint, or with one of its own. */
@@ -65,6 +74,14 @@ interface Agent {
   verified: number;
 }
 
+/** A person says that the machine is the node from now on. */
+interface Replacement {
+  machine: Machine;
+  /** It serves the node's blocks, or has containers with their addresses. */
+  keeps: boolean;
+  before: NodeRecord;
+}
+
 interface Snapshot {
   records: Map<string, Stored<ClusterRecord>>;
   revision: number;
@@ -79,11 +96,12 @@ export class World {
   private late: (() => void)[] = [];
   private snapshot?: Snapshot;
   private readonly machines: Machine[];
-  private readonly removals: { node: string; freeAt: number }[] = [];
+  private readonly removals: { node: string; freeAt: number; isUnrecorded?: true; by?: Replacement }[] = [];
   readonly log: string[] = [];
   /** How often a container got an address. */
   uses = 0;
   recoveries = 0;
+  replacements = 0;
 
   constructor(private readonly random: Random, private readonly scenario: Scenario) {
     this.machines = ["n1", "n2", "n3"].map((node) => this.newMachine(node, `m-${node}`));
@@ -157,7 +175,7 @@ export class World {
       Object.assign(copy, { held: first!.held, boot: 1000, due: this.time + NOTICE });
       this.machines.push(copy);
       this.note(`the disk of n1 is copied into ${copy.fingerprint}`);
-    }
+    } else if (clones !== undefined) this.replace(this.one([first!, this.machines.at(-1)!])!);
     if (deletes) {
       const key = this.one([...this.records.keys()].filter((each) => each !== ALARM_KEY));
       if (key !== undefined) this.deleteByPerson(key);
@@ -177,7 +195,10 @@ export class World {
     if (alarm === undefined) return;
     const nodes = [...this.records.values()].filter(({ key }) => key.startsWith("node/")) as Stored<NodeRecord>[];
     const { unheard, conflicts } = recoveryOf(alarm, nodes);
-    if (unheard.length > 0 || conflicts.length > 0) return;
+    // The store may have lost a node's record, too: persons know their machines.
+    const isLost = ({ node, held, used }: Machine) =>
+      (held.generation > 0 || used.size > 0) && !nodes.some(({ key }) => key === nodeKey(node));
+    if (unheard.length > 0 || conflicts.length > 0 || this.machines.some(isLost)) return;
     this.records.delete(ALARM_KEY);
     this.recoveries++;
     this.note("the alarm is taken away");
@@ -234,8 +255,17 @@ export class World {
     }
     for (const removal of this.removals.splice(0)) {
       if (removal.freeAt > this.time) this.removals.push(removal);
-      else this.byPerson(freeBlocksOf(removal.node, POOL.name));
+      else if (removal.by !== undefined) this.replaced(removal.by);
+      else this.free(removal.node, removal.isUnrecorded === true);
     }
+  }
+
+  private free(node: string, isUnrecorded: boolean): void {
+    const generations = [...this.records.values()].flatMap(({ value }) =>
+      "index" in value && value.owner?.node === node ? [value.owner.generation] : []
+    );
+    if (isUnrecorded && this.byPerson(markUnrecordedOff(node, Math.max(1, ...generations))) !== "marked") return;
+    this.byPerson(freeBlocksOf(node, POOL.name));
   }
 
   private isBehind({ isOn, isCut, due }: Machine): boolean {
@@ -295,9 +325,35 @@ export class World {
   /** The person is right: the machine is off now. */
   private remove({ isOn, node }: Machine): void {
     if (isOn || this.machines.some((other) => other.node === node && other.isOn)) return;
-    if (this.byPerson(markOff(node)) !== "marked") return;
+    const marked = this.byPerson(markOff(node)), freeAt = this.time + TIME_TO_OBJECT;
     this.note(`${node} is removed`);
-    this.removals.push({ node, freeAt: this.time + TIME_TO_OBJECT });
+    this.removals.push({ node, freeAt, ...marked === "unknown node" && { isUnrecorded: true } });
+  }
+
+  /** The person is right: the other machine is off now. As src/services/node/operator/replacement.ts does it. */
+  private replace(machine: Machine): void {
+    const { node, fingerprint, held, notes, used, isOn } = machine;
+    const record = this.records.get(nodeKey(node))?.value as NodeRecord | undefined;
+    if (
+      !isOn || record === undefined || this.machines.some((one) => one !== machine && one.node === node && one.isOn)
+    ) return;
+    if (record.machine === fingerprint && !record.isContested) return;
+    const keeps = used.size > 0 ||
+      held.grants.some(({ state, claim }) => state === "held" && notes.ripe.includes(claim));
+    this.note(`${fingerprint} replaces ${node}`);
+    this.replacements++;
+    if (keeps && record.machine === fingerprint) return void this.byPerson(becomeNode(selfOf(machine), {}));
+    this.byPerson(markOff(node));
+    this.removals.push({ node, freeAt: this.time + TIME_TO_OBJECT, by: { machine, keeps, before: record } });
+  }
+
+  private replaced({ machine, keeps, before }: Replacement): void {
+    const now = this.records.get(nodeKey(machine.node))?.value as NodeRecord | undefined, self = selfOf(machine);
+    const isSelf = now?.machine === self.machine && now.boot === self.boot && now.generation > before.generation;
+    if (now === undefined || now.state !== "off" && !isSelf) return;
+    if (!keeps) this.byPerson(freeBlocksOf(machine.node, POOL.name));
+    const state = !keeps ? "off" : before.state === "draining" ? "draining" : "joined";
+    if (!isSelf) this.byPerson(becomeNode(self, { state, after: "off" }));
   }
 
   private byPerson<Result>(work: Generator<ClusterEffect, Result, unknown>): Result {
@@ -313,8 +369,12 @@ export class World {
   }
 
   private newAgent(machine: Machine): Agent {
-    const self = { node: machine.node, machine: machine.fingerprint, boot: `${machine.fingerprint}.${machine.boot}` };
-    const node = new ClusterNode(self, { notice: NOTICE, ripening: RIPENING }, machine.held, machine.notes);
+    const node = new ClusterNode(
+      selfOf(machine),
+      { notice: NOTICE, ripening: RIPENING },
+      machine.held,
+      machine.notes,
+    );
     return { node, work: this.program(machine, node), answer: undefined, verified: 0 };
   }
 
@@ -329,8 +389,10 @@ export class World {
         yield* verifyNode(node, [POOL], newClaim);
         agent.verified = concerns;
         machine.due = machine.concerns > concerns ? this.time + NOTICE : Infinity;
-      } else if (kind < 3) yield* claimBlock(node, POOL, newClaim);
-      else if (kind < 6) {
+      } else if (kind < 3) {
+        if (this.below(4) > 0) yield* claimBlock(node, POOL, newClaim);
+        else yield* claimThis(node, POOL, this.below(POOL.size), newClaim);
+      } else if (kind < 6) {
         const grant = this.one(node.held.grants.filter((each) => !node.notes.ripe.includes(each.claim)));
         if (grant !== undefined) yield* ripenBlock(node, grant);
       } else {
@@ -408,6 +470,10 @@ export class World {
         return undefined;
     }
   }
+}
+
+function selfOf({ node, fingerprint, boot }: Machine): Self {
+  return { node, machine: fingerprint, boot: `${fingerprint}.${boot}` };
 }
 
 function isKept({ value }: Stored<ClusterRecord>): boolean {

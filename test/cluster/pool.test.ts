@@ -1,6 +1,7 @@
 /** How a pool is cut into blocks, and what is no pool. */
 import { describe, expect, test } from "bun:test";
-import { blockWith, type ClusterPool, countBlocks, piecesOf, poolFrom } from "../../src/cluster/pool.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
+import { blockWith, type ClusterPool, countBlocks, piecesOf } from "../../src/cluster/pool.ts";
 import { formatAddress, formatPrefix, parseAddress } from "../../src/net/address.ts";
 
 const flat = (range: object, more: object = {}) => poolFrom("p", { layout: "flat", ranges: [range], ...more });
@@ -109,4 +110,23 @@ describe("what is no pool is refused by its key and value", () => {
   test.each(["", "P", "a/b", "-a", "a".repeat(64)])("the name %p", (name) => {
     expect(() => poolFrom(name, { layout: "flat", ranges: [range] })).toThrow("is no name of a pool");
   });
+});
+
+describe("single addresses", () => {
+  const range = { cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 };
+  const pool = flat(range, { singles: ["10.1.0.20", "10.1.0.250"] });
+
+  test("each is a block of its own, whose number does not depend on the others", () => {
+    const [one, other] = ["10.1.0.20", "10.1.0.250"].map((address) => indexOf(pool, address)!);
+    expect([one, other]).toEqual([(1 << 20) + 20, (1 << 20) + 250]);
+    expect(shown(pool, other!)).toEqual([["10.1.0.250", "10.1.0.250", "10.1.0.0/24", "10.1.0.1"]]);
+    expect(indexOf(flat(range, { singles: ["10.1.0.250"] }), "10.1.0.250")).toBe(other);
+    expect(shown(flat(range), other!)).toEqual([]);
+  });
+
+  test.each<[string, unknown, string]>([
+    ["no address", "10.1.0", "is no address"],
+    ["an address elsewhere", "10.2.0.1", "is in none of the subnets"],
+    ["a number", 7, "is no address"],
+  ])("%s is refused", (_, single, reason) => expect(() => flat(range, { singles: [single] })).toThrow(reason));
 });

@@ -4,11 +4,11 @@
  * Longer than 300 lines: it has every rule, with one small store for all.
  */
 import { describe, expect, test } from "bun:test";
-import { claimBlock, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
+import { claimBlock, claimThis, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
 import type { BootNotes, ClusterEffect, ClusterRecord, KeptState, PutOutcome } from "../../src/cluster/effects.ts";
 import { ClusterNode } from "../../src/cluster/node.ts";
 import { ALARM_KEY, type BlockRecord, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
-import { freeBlocksOf, markOff } from "../../src/cluster/removal.ts";
+import { freeBlocksOf, markOff, markUnrecordedOff } from "../../src/cluster/removal.ts";
 
 const SELF = { node: "n1", machine: "m1", boot: "b2" }, POOL = { name: "p", birth: "1", size: 2 };
 const MINE: NodeRecord = { generation: 3, machine: "m1", boot: "b2", state: "joined" };
@@ -138,6 +138,20 @@ describe("joining", () => {
     expect([node.held.grants, node.held.generation, node.notes.ripe]).toEqual([[], 4, []]);
   });
 
+  test("with a new boot the containers are gone of which nobody knew: their blocks are held", () => {
+    const unknown = { ...GRANT, state: "unknown" as const };
+    const { node, run } = open({
+      records: { [RECORD]: { ...MINE, boot: "b1" } },
+      kept: { boots: ["b1"], grants: [unknown] },
+      notes: { hasJoined: false },
+    });
+    run(node.join());
+    expect(node.held.grants).toEqual([GRANT]);
+    const same = open({ records: { [RECORD]: MINE }, kept: { grants: [unknown] } });
+    same.run(same.node.join());
+    expect(same.node.held.grants).toEqual([unknown]);
+  });
+
   test("a put that was lost, and one that nobody answered, are looked at again", () => {
     const { node, run, valueOf } = open({
       records: { [RECORD]: { ...MINE, boot: "b1" } },
@@ -158,6 +172,23 @@ function joined(given: Given) {
   world.run(world.node.join());
   return world;
 }
+
+describe("claiming", () => {
+  test("nothing beside blocks of an earlier pool of that name, also not by number", () => {
+    const earlier = { ["block/p.1"]: block({ index: 1, poolBirth: "0", owner: { ...own, node: "n2" } }) };
+    const world = open({ records: { [RECORD]: MINE, ...earlier } });
+    world.run(world.node.join());
+    expect(world.run(claimBlock(world.node, POOL, () => "d"))).toBeUndefined();
+    expect(world.run(claimThis(world.node, POOL, 0, () => "d"))).toBeUndefined();
+    expect(world.valueOf(KEY)).toBeUndefined();
+  });
+
+  test("a pool of a million blocks is drawn from, and not looked through", () => {
+    const world = open({ records: { [RECORD]: MINE } });
+    world.run(world.node.join());
+    expect(world.run(claimBlock(world.node, { ...POOL, size: 1 << 20 }, () => "d"))).toStartWith("block/p.");
+  });
+});
 
 describe("ripening", () => {
   const held: Given = { records: { [KEY]: block({ owner: own }) }, kept: { grants: [GRANT] } };
@@ -379,14 +410,17 @@ describe("removing a node", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
     expect([run(markOff("n2")), run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
       "marked",
-      "removed",
+      { node: "removed", freed: [KEY], remaining: [] },
       block({ lastNode: "n2" }),
     ]);
   });
 
   test("nothing is freed of one that has put its record back", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
-    expect([run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual(["lives", theirs]);
+    expect([run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
+      { node: "lives", freed: [], remaining: [] },
+      theirs,
+    ]);
   });
 
   test("blocks of its earlier generation are dead, those of its own are not", () => {
@@ -403,8 +437,37 @@ describe("removing a node", () => {
     }]);
   });
 
+  test("who writes its record meanwhile is marked all the same: what it says counts afterwards", () => {
+    const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" } }, puts: ["lost", "unknown"] });
+    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["marked", off]);
+  });
+
+  test("what the store refuses is not done", () => {
+    const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" } }, puts: ["refused"] });
+    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["refused", { ...off, state: "joined" }]);
+  });
+
+  test("blocks that could not be written are told", () => {
+    const { run } = open({ records: { "node/n2": off, [KEY]: theirs }, puts: ["lost"] });
+    expect(run(freeBlocksOf("n2", "p"))).toEqual({ node: "removed", freed: [], remaining: [KEY] });
+  });
+
+  test("a node of which only blocks are known is off without a machine", () => {
+    const { run, valueOf } = open({ records: { [KEY]: theirs } });
+    expect([run(markUnrecordedOff("n2", 1)), run(freeBlocksOf("n2", "p")).freed]).toEqual(["marked", [KEY]]);
+    expect(valueOf("node/n2")).toEqual({ generation: 1, machine: "", boot: "", state: "off" });
+  });
+
+  test("it lives, when its record is there first", () => {
+    const { run } = open({ records: { "node/n2": { ...off, state: "joined" } } });
+    expect(run(markUnrecordedOff("n2", 1))).toBe("lives");
+  });
+
   test("an unknown node is nobody", () => {
     const { run } = open({});
-    expect([run(markOff("n9")), run(freeBlocksOf("n9", "p"))]).toEqual(["unknown node", "unknown node"]);
+    expect([run(markOff("n9")), run(freeBlocksOf("n9", "p"))]).toEqual([
+      "unknown node",
+      { node: "unknown node", freed: [], remaining: [] },
+    ]);
   });
 });

@@ -1,7 +1,9 @@
 /** Which addresses of a pool's blocks are given out. */
 import { expect, test } from "bun:test";
-import { poolFrom } from "../../src/cluster/pool.ts";
-import { servedRanges } from "../../src/cluster/served.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
+import { blockWith } from "../../src/cluster/pool.ts";
+import { servedRanges, servedSingles } from "../../src/cluster/served.ts";
+import { parseAddress } from "../../src/net/address.ts";
 
 const spans = (layout: string, range: object, ...blocks: number[]) =>
   servedRanges(poolFrom("p", { layout, ranges: [range] }), blocks)[0]!
@@ -39,4 +41,15 @@ test.each<[string, string[], string[]]>([
   expect(spans("flat", { cidr: "10.1.0.0/24", blockSize: 8, exclude }, 0).map((text) => text.split(" ")[0]!)).toEqual(
     left,
   );
+});
+
+test("single addresses are in no block, and are served by themselves", () => {
+  const ranges = [{ cidr: "10.1.0.0/24", blockSize: 4 }],
+    pool = poolFrom("p", { layout: "flat", ranges, singles: ["10.1.0.2"] });
+  const single = blockWith(pool, parseAddress("10.1.0.2")!)!;
+  expect(servedRanges(pool, [0, single])[0]!.map(({ rangeStart, rangeEnd }) => [rangeStart, rangeEnd])).toEqual([
+    ["10.1.0.1", "10.1.0.1"],
+    ["10.1.0.3", "10.1.0.4"],
+  ]);
+  expect(servedSingles(pool, [0, single])).toEqual(["10.1.0.2"]);
 });

@@ -15,6 +15,10 @@ const aside = [
   "test/conformance/ours.test.ts",
   "test/conformance/whole-runs.test.ts",
   "test/conformance/wrong-plugins.test.ts",
+  // Three members of etcd, killed and cut off: cluster-stores/etcd-failures.test.ts has one.
+  "test/cluster-stores/etcd-members.test.ts",
+  // 220 MB for one message that etcd-failures.test.ts cannot have.
+  "test/cluster-stores/etcd-slow-watch.test.ts",
   // A tree with faults is checked by every tool once more.
   "test/compile/check-of-faults.test.ts",
   // Builds the program twice more.
@@ -27,10 +31,16 @@ const aside = [
   "test/explain/live-killed.test.ts",
   // Deaths at each system call of a start.
   "test/frontends/resident/by-call-sweep.test.ts",
+  // A bad day of five agents.
+  "test/services/node/busy.test.ts",
+  // Deaths at each system call of an agent.
+  "test/faults/node-kill-sweep.test.ts",
   // An engine that is started again and again.
   "test/frontends/resident/engine-restarts.test.ts",
   // containerd once more, by the protocol of kubelet.
   "test/real-engines/containerd-cri.test.ts",
+  // Builds the API server of Kubernetes, ten minutes of two processors, where a run has not done so before.
+  "test/cluster-stores/kubernetes-real.test.ts",
   // That every row of the benchmarks runs.
   "test/bench/pod-start.test.ts",
   "test/bench/run.test.ts",
@@ -38,6 +48,8 @@ const aside = [
   "test/plugins/skeleton.test.ts",
   // Sends a packet for every cell of the page: the policies have theirs in kernel/firewall-packets.test.ts and others.
   "test/kernel/who-reaches-whom.test.ts",
+  // The whole minute in which a node may object, in ten clusters.
+  "test/frontends/cli/node-removal.test.ts",
   "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
   "test/docs/site.test.ts",
@@ -81,6 +93,7 @@ const inShares: readonly Part[] = [
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },
   { file: "test/faults/ovs-database.test.ts" },
+  { file: "test/services/node/agent.test.ts" },
   { file: "test/frontends/netavark/firewall/firewalld.test.ts", named: "killed at any moment" },
   { file: "test/frontends/podman/clean-up.test.ts", named: "^teardown with" },
   { file: "test/kernel/bridge-removal.test.ts", named: "^DEL leaves nothing \\((iptables|nftables)\\)" },

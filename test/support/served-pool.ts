@@ -1,6 +1,6 @@
 /** What the agent of a cluster's node tells ADD of a pool, for tests without one. */
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { poolFrom } from "../../src/cluster/pool.ts";
+import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import { extentsOf, servedRanges } from "../../src/cluster/served.ts";
 import { servedPath, type ServedPool, servedText } from "../../src/cluster/served-file.ts";
 import type { Machine } from "./machine.ts";

@@ -40,8 +40,9 @@ ProtectHostname=yes
 PrivateDevices=yes
 KeyringMode=private
 NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+# It asks a segment for hosts that have addresses of a pool (\`probe\`).
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_NET_RAW
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_PACKET
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes

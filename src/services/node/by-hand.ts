@@ -1,10 +1,12 @@
 /** An agent where people write which blocks are whose: it tells ADD what the files say, as soon as they agree. */
 import { StoreSilent } from "../../cluster/effects.ts";
-import { type ClusterPool, poolFrom } from "../../cluster/pool.ts";
+import { poolFrom } from "../../cluster/pool-decoding.ts";
+import { type ClusterPool } from "../../cluster/pool.ts";
 import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
-import { extentsOf, servedRanges } from "../../cluster/served.ts";
+import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
+import { formatAddress } from "../../net/address.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { ServedFiles } from "./serving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -77,6 +79,12 @@ export class AgentByHand {
       layout: pool.layout,
       ranges: servedRanges(pool, own.map(({ value }) => value.index)),
       extents: extentsOf(pool),
+      ...pool.singles.length > 0 && {
+        singles: {
+          all: pool.singles.map(formatAddress),
+          served: servedSingles(pool, own.map(({ value }) => value.index)),
+        },
+      },
       routes: pool.routes,
       blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },
       obstacle: `${store.name} say which blocks are its own`,

@@ -6,7 +6,7 @@ import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
 import type { PoolRecord } from "../../cluster/records.ts";
 import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
-import { idAt, identify, makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
 import { errorText } from "../../cni/error.ts";
 
@@ -22,12 +22,21 @@ const NOTHING_NOTED: BootNotes = { hasJoined: false, ripe: [] };
 const FORMAT = 1;
 
 export class NodeFiles {
-  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. */
+  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. They need not be there for who only reads. */
   constructor(private readonly keptIn: string, readonly stateDirectory: string) {
-    for (const directory of [keptIn, this.own, stateDirectory]) {
+    this.directories.forEach((directory) => judgeStateDirectory(directory));
+  }
+
+  /** For the agent. */
+  makeDirectories(): void {
+    for (const directory of this.directories) {
       makeDirectories(directory, 0o700);
       judgeStateDirectory(directory);
     }
+  }
+
+  private get directories(): string[] {
+    return [this.keptIn, this.own, this.stateDirectory];
   }
 
   private get own(): string {
@@ -60,6 +69,16 @@ export class NodeFiles {
 
   saveNotes(notes: BootNotes): void {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
+  }
+
+  /** By block. */
+  readForeign(): Record<string, readonly string[]> {
+    const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
+    return isObject(found) ? found as Record<string, readonly string[]> : {};
+  }
+
+  saveForeign(found: Record<string, readonly string[]>): void {
+    this.write(`${this.stateDirectory}/node~foreign`, { found }, false);
   }
 
   readPools(): KeptPool[] {
@@ -98,8 +117,12 @@ export class NodeFiles {
 
   /** Another one each time that ADD wishes. */
   wishOf(pool: string): string | undefined {
-    const path = wishPath(this.stateDirectory, pool);
-    return idAt(path) === undefined ? undefined : stampOf(path);
+    try {
+      return readStateFile(wishPath(this.stateDirectory, pool));
+    } catch {
+      // A wish may be lost.
+      return undefined;
+    }
   }
 
   private read(path: string): Record<string, unknown> | undefined {
@@ -118,15 +141,6 @@ export class NodeFiles {
 
   private write(path: string, value: object, durable: boolean): void {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, ...value })}\n`, { mode: 0o600, durable });
-  }
-}
-
-function stampOf(path: string): string | undefined {
-  try {
-    const { id, size, modified } = identify(path);
-    return `${id} ${size} ${modified}`;
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,14 +1,16 @@
 /** How many blocks this node has of each pool: claimed ahead or when ADD wishes, served when they are ripe, given back when they are empty. */
 import { claimBlock, releaseBlock, ripenBlock } from "../../cluster/blocks.ts";
-import type { Grant } from "../../cluster/effects.ts";
-import type { ClusterNode } from "../../cluster/node.ts";
-import { indexOf, poolOf } from "../../cluster/records.ts";
+import { type Grant, readStored } from "../../cluster/effects.ts";
+import { ALARM_KEY, indexOf, poolOf } from "../../cluster/records.ts";
 import { countServed } from "../../cluster/served.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { newClaim, type ProtocolDriver } from "./driving.ts";
+import { newClaim } from "./driving.ts";
+import type { NodeAtWork } from "./node-at-work.ts";
 import type { NodeFiles } from "./files.ts";
 import type { NodePool } from "./pools.ts";
 import { obstacleOf } from "./serving.ts";
+import { isOfSingle, SingleKeeper } from "./single-keeper.ts";
+import { Wishes } from "./wishes.ts";
 
 /** A block that containers have just gone from is needed again soon. */
 const IDLE_S = 60;
@@ -17,72 +19,94 @@ const COUNT_S = 1, AGAIN_S = 5, AGAIN_AT_WISH_S = 1;
 /** At one look. */
 const MOST_CLAIMS = 8;
 
-export interface NodeAtWork {
-  readonly node: ClusterNode;
-  readonly driver: ProtocolDriver;
-  readonly pools: readonly NodePool[];
-  /** By block; an ADD may be under way. */
-  countLeases(): Map<string, number>;
-}
-
 export class PoolKeeper {
   /** Pools of which every block has an owner. */
   readonly full = new Set<string>();
-  private readonly wishes = new Map<string, string>();
+  /** Another one after each change of what ADD is told. */
+  get version(): string {
+    return `${[...this.full]} ${this.agent.foreign.count} ${this.singles.version}`;
+  }
+  private readonly wishes: Wishes;
+  private readonly singles: SingleKeeper;
   private readonly emptySince = new Map<string, number>();
   private readonly claimAgainAt = new Map<string, number>();
   private ripenAgainAt = 0;
+  private alarmAgainAt = 0;
   private counted = new Map<string, number>();
   private countedAt = -Infinity;
 
   constructor(
     private readonly agent: NodeAtWork,
-    private readonly files: NodeFiles,
+    files: NodeFiles,
     private readonly say: (text: string) => void,
-  ) {}
+  ) {
+    this.wishes = new Wishes(files);
+    this.singles = new SingleKeeper(agent, this.wishes, say);
+  }
+
+  get ofOthers(): ReadonlyMap<string, ReadonlyMap<string, string>> {
+    return this.singles.ofOthers;
+  }
 
   /** Whether nothing is wanted any more. */
   async look(): Promise<boolean> {
     const { agent } = this;
-    if (!agent.node.isSound) return true;
+    if (!agent.node.isSound) return false;
+    await this.lookAtAlarm();
     const used = this.countLeases();
-    let isDone = await this.ripen();
+    await this.ripen();
+    let isDone = true;
     for (const pool of agent.pools) {
       const own = agent.node.held.grants.filter(({ key }) => poolOf(key) === pool.name);
-      await this.giveBack(pool, own, used);
+      await this.singles.look(pool, own, used);
+      await this.giveBack(pool, own.filter((grant) => !isOfSingle(grant)), used);
       isDone = await this.claim(pool, used) && isDone;
     }
-    return isDone;
+    return isDone && this.unripe().length === 0;
+  }
+
+  /** Nothing tells that it is over. */
+  private async lookAtAlarm(): Promise<void> {
+    const { driver } = this.agent, now = preciseSecondsSinceBoot();
+    if (driver.alarm === undefined || now < this.alarmAgainAt) return;
+    this.alarmAgainAt = now + AGAIN_S;
+    await driver.run(readStored(ALARM_KEY));
   }
 
   /** Every second, and when an ADD has wished. */
   private countLeases(): Map<string, number> {
     const now = preciseSecondsSinceBoot();
-    if (now - this.countedAt < COUNT_S && !this.agent.pools.some(({ name }) => this.hasWished(name))) {
+    if (now - this.countedAt < COUNT_S && !this.agent.pools.some(({ name }) => this.wishes.of(name) !== undefined)) {
       return this.counted;
     }
     this.countedAt = now;
     return this.counted = this.agent.countLeases();
   }
 
-  private async ripen(): Promise<boolean> {
+  private unripe(): Grant[] {
+    const { node } = this.agent;
+    return node.held.grants.filter((grant) => grant.state === "held" && !node.isServed(grant));
+  }
+
+  private async ripen(): Promise<void> {
     const { node, driver } = this.agent, now = preciseSecondsSinceBoot();
-    const unripe = node.held.grants.filter((grant) => grant.state === "held" && !node.isServed(grant));
     const quiet = node.quietSince === undefined ? 0 : now - node.quietSince;
-    if (unripe.length === 0) return true;
-    if (quiet < node.delays.ripening || now < this.ripenAgainAt) return false;
-    for (const grant of unripe) {
-      if (await driver.run(ripenBlock(node, grant))) continue;
+    if (quiet < node.delays.ripening || now < this.ripenAgainAt) return;
+    for (const grant of this.unripe()) {
+      const pool = this.agent.pools.find(({ name }) => name === poolOf(grant.key));
+      const isAsked = pool !== undefined && this.agent.foreign.isAsked(pool, grant);
+      // One a look: while a segment is asked, nothing is noticed.
+      if (pool !== undefined && !isAsked && await this.agent.foreign.ask(pool, grant)) return;
+      if (isAsked && await driver.run(ripenBlock(node, grant))) continue;
       this.ripenAgainAt = now + AGAIN_S;
-      return false;
+      return;
     }
-    return true;
   }
 
   private async giveBack(pool: NodePool, own: readonly Grant[], used: Map<string, number>): Promise<void> {
     const { node, driver } = this.agent, now = preciseSecondsSinceBoot();
     const isGoing = (grant: Grant) => driver.going.get(pool.name)?.has(grant.key) === true;
-    const isUnwanted = node.standing === "draining" || pool.obstacle !== undefined;
+    const isUnwanted = node.standing === "draining" || (pool.obstacle !== undefined && !pool.isUnclear);
     const empty = own.filter((grant) => grant.state === "held" && !used.has(grant.key));
     for (const { key } of own) {
       if (used.has(key)) this.emptySince.delete(key);
@@ -101,6 +125,7 @@ export class PoolKeeper {
       if (grant.state === "closing" && used.has(grant.key)) continue;
       if (!node.notes.ripe.includes(grant.claim)) continue;
       if (!(await driver.run(releaseBlock(node, grant)))) continue;
+      this.emptySince.delete(grant.key);
       this.say(`gave ${grant.key} back`);
     }
   }
@@ -108,9 +133,14 @@ export class PoolKeeper {
   private async claim(pool: NodePool, used: Map<string, number>): Promise<boolean> {
     const { agent } = this, { name } = pool;
     for (let count = 0; count < MOST_CLAIMS; count++) {
-      const own = agent.node.held.grants.filter(({ key, state }) => poolOf(key) === name && state === "held");
-      const hasWished = this.hasWished(name), isWanted = this.isWanted(pool, own, used, hasWished);
-      if (!isWanted) return this.granted(name);
+      const own = agent.node.held.grants.filter((grant) =>
+        poolOf(grant.key) === name && grant.state === "held" && !isOfSingle(grant)
+      );
+      const hasWished = this.wishes.of(name) === "any", isWanted = this.isWanted(pool, own, used, hasWished);
+      if (!isWanted) {
+        if (hasWished) this.wishes.settle(name);
+        return true;
+      }
       const now = preciseSecondsSinceBoot();
       if (now < (this.claimAgainAt.get(name) ?? 0)) return false;
       const key = await agent.driver.run(claimBlock(agent.node, pool, newClaim));
@@ -124,17 +154,6 @@ export class PoolKeeper {
       await this.ripen();
     }
     return false;
-  }
-
-  private granted(name: string): boolean {
-    const wish = this.files.wishOf(name);
-    if (wish !== undefined) this.wishes.set(name, wish);
-    return true;
-  }
-
-  private hasWished(name: string): boolean {
-    const wish = this.files.wishOf(name);
-    return wish !== undefined && wish !== this.wishes.get(name);
   }
 
   private isWanted(pool: NodePool, own: readonly Grant[], used: Map<string, number>, hasWished: boolean): boolean {

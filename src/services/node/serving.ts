@@ -2,7 +2,8 @@
 import type { ClusterNode } from "../../cluster/node.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { extentsOf, servedRanges } from "../../cluster/served.ts";
+import { formatAddress } from "../../net/address.ts";
+import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -37,24 +38,35 @@ export interface ServedState {
   store: string;
   /** Pools of which every block has an owner. */
   full: ReadonlySet<string>;
+  /** The node that has an address that ADD has asked for, by pool. */
+  ofOthers: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  foreignOf(pool: string): string[];
 }
 
 export function servedPool(
   { name, pool, obstacle }: NodePool,
-  { node, driver, store, full }: ServedState,
+  { node, driver, store, full, ofOthers, foreignOf }: ServedState,
   grants: readonly Grant[],
   isServed: (grant: Grant) => boolean,
 ): ServedPool {
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
-  const why = obstacle ?? obstacleOf(node, driver) ??
-    (full.has(name) ? "each of its blocks has an owner" : undefined);
+  const why = obstacle ?? obstacleOf(node, driver);
+  const foreign = foreignOf(name), others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     pool: name,
     node: node.self.node,
     store,
     layout: pool.layout,
-    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key))),
+    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key)), foreign),
+    ...foreign.length > 0 && { foreign },
+    ...pool.singles.length > 0 && {
+      singles: {
+        all: pool.singles.map(formatAddress),
+        served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
+      },
+    },
+    ...others.size > 0 && { ofOthers: Object.fromEntries(others) },
     extents: extentsOf(pool),
     routes: pool.routes,
     blocks: {
@@ -64,6 +76,7 @@ export function servedPool(
       unknown: count("unknown"),
     },
     ...why !== undefined && { obstacle: why },
+    ...full.has(name) && { isFull: true },
     ...driver.silent !== undefined && { silent: driver.silent },
   };
 }

@@ -9,7 +9,7 @@ import { PacketSocket } from "../../../src/ffi/socket/packet.ts";
 import { OFFER, option } from "../../../src/services/dhcp/v4/message/message.ts";
 import { encodeReply } from "./other-side.ts";
 import { wrap } from "../../../src/services/dhcp/v4/message/packet.ts";
-import { checksum6 } from "../../../src/services/dhcp/v6/message/packet.ts";
+import { checksum6 } from "../../../src/net/checksum.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import type { FloodKind } from "./flood.ts";

@@ -1,18 +1,18 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
 import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../../ffi/socket/packet.ts";
 import { type FilterRule, has } from "../../../ffi/socket/filter.ts";
+import { ARP_AT, ARP_REPLY, ARP_REQUEST, arpRequest } from "../../../net/neighbour-packets.ts";
 import { parseMac } from "../../../net/mac.ts";
 import type { Probe } from "../lease-options.ts";
 import type { NetnsHandle } from "./netns-handle.ts";
 import { Probing } from "./probing.ts";
 
-const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
-const OPERATION_AT = 6, SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
+const { operation: OPERATION_AT, senderMac: SENDER_MAC_AT, sender: SENDER_AT, target: TARGET_AT } = ARP_AT;
 const NOBODY = new Uint8Array(4);
 
 /** Messages of another host that has the address, or that probes it as we do. */
 function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
-  const request = has(OPERATION_AT, [0, REQUEST]), reply = has(OPERATION_AT, [0, REPLY]);
+  const request = has(OPERATION_AT, [0, ARP_REQUEST]), reply = has(OPERATION_AT, [0, ARP_REPLY]);
   const sender = has(SENDER_AT, address), target = has(TARGET_AT, address);
   return [
     { keeps: false, when: has(SENDER_MAC_AT, mac) },
@@ -23,7 +23,7 @@ function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
 }
 
 export function arpProbing(handle: NetnsHandle, address: Uint8Array, probe: Probe, now: number): Probing {
-  const mac = parseMac(handle.link.mac)!, question = { to: ALL_CARDS, bytes: request(mac, NOBODY, address) };
+  const mac = parseMac(handle.link.mac)!, question = { to: ALL_CARDS, bytes: arpRequest(mac, NOBODY, address) };
   return new Probing(openSocket(handle, ofRivals(mac, address)), question, probe, now);
 }
 
@@ -31,7 +31,7 @@ export function arpProbing(handle: NetnsHandle, address: Uint8Array, probe: Prob
 export function announce(handle: NetnsHandle, address: Uint8Array): void {
   const socket = openSocket(handle, []);
   try {
-    socket.send(ALL_CARDS, request(parseMac(handle.link.mac)!, address, address));
+    socket.send(ALL_CARDS, arpRequest(parseMac(handle.link.mac)!, address, address));
   } finally {
     socket.close();
   }
@@ -39,16 +39,4 @@ export function announce(handle: NetnsHandle, address: Uint8Array): void {
 
 function openSocket(handle: NetnsHandle, received: readonly FilterRule[]): PacketSocket {
   return handle.inside(() => PacketSocket.open(handle.link.index, ETH_P_ARP, received));
-}
-
-function request(mac: Uint8Array, sender: Uint8Array, target: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(BYTES), view = new DataView(bytes.buffer);
-  view.setUint16(0, ETHERNET);
-  view.setUint16(2, IPV4);
-  bytes.set([mac.length, sender.length], 4);
-  view.setUint16(OPERATION_AT, REQUEST);
-  bytes.set(mac, SENDER_MAC_AT);
-  bytes.set(sender, SENDER_AT);
-  bytes.set(target, TARGET_AT);
-  return bytes;
 }

@@ -2,6 +2,7 @@
  * A message in its IPv4 and UDP headers, for sockets below the kernel's own IP (packet(7)): before there is an address,
  * and after its link has gone (RFC 791, RFC 768). Pure.
  */
+import { checksum, sumOf } from "../../../../net/checksum.ts";
 
 export const CLIENT_PORT = 68, SERVER_PORT = 67;
 const IPV4 = 4, UDP = 17, TIME_TO_LIVE = 64, IP_BYTES = 20, UDP_BYTES = 8;
@@ -47,17 +48,4 @@ export function unwrap(packet: Uint8Array, isSummed: boolean): Uint8Array | unde
 /** Over the addresses, the protocol and the length, too. */
 function udpChecksum(packet: Uint8Array, udpAt: number): number {
   return checksum(packet.subarray(udpAt), sumOf(packet.subarray(12, 20)) + UDP + packet.length - udpAt);
-}
-
-/** RFC 1071: 0 over what contains its own sum. */
-export function checksum(bytes: Uint8Array, begin = 0): number {
-  let sum = begin + sumOf(bytes);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
-  return ~sum & 0xffff;
-}
-
-function sumOf(bytes: Uint8Array): number {
-  let sum = 0;
-  for (let at = 0; at < bytes.length; at += 2) sum += (bytes[at]! << 8) | (bytes[at + 1] ?? 0);
-  return sum;
 }

@@ -1,5 +1,5 @@
 /** A client's message in its IPv6 and UDP headers, for when its link has gone (RFC 8200, RFC 768). Pure. */
-import { checksum } from "../../v4/message/packet.ts";
+import { checksum6 } from "../../../../net/checksum.ts";
 
 export const CLIENT_PORT = 546, SERVER_PORT = 547;
 const IPV6 = 6, UDP = 17, HOP_LIMIT = 1, IP_BYTES = 40, UDP_BYTES = 8;
@@ -22,9 +22,4 @@ export function wrap(source: Uint8Array, message: Uint8Array): Uint8Array<ArrayB
   packet.set(message, IP_BYTES + UDP_BYTES);
   view.setUint16(IP_BYTES + 6, checksum6(packet, UDP) || 0xffff);
   return packet;
-}
-
-/** Over the addresses, the next header's number and length, and what follows the header of IPv6 (RFC 8200 section 8.1). */
-export function checksum6(packet: Uint8Array, nextHeader: number): number {
-  return checksum(packet.subarray(8), packet.length - IP_BYTES + nextHeader);
 }

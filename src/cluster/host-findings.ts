@@ -1,0 +1,159 @@
+/** The store against what this host has been granted, the grants against leases, the leases against containers. */
+import type { Grant, KeptState } from "./effects.ts";
+import type { ClusterFinding } from "./findings.ts";
+import type { Self } from "./node.ts";
+import { type BlockRecord, isOwnedBy, nodeKey, type NodeRecord, type Stored } from "./records.ts";
+
+/** What this host has, whatever the store says. */
+export interface HostBlocks {
+  self: Self;
+  held: KeptState;
+  isAgentRunning: boolean;
+  leases: readonly HostLease[];
+  attached: readonly AttachedAddress[];
+  /** With a directory of leases for each pool. */
+  leaseDirectory: string;
+  /** Whether commands look for leases there by themselves. */
+  isUsualDirectory: boolean;
+}
+
+export interface HostLease {
+  pool: string;
+  address: string;
+  /** The key; undefined for an address outside of the pool. */
+  block: string | undefined;
+  /** Undefined for a file that names no container. */
+  containerId?: string;
+  ifName?: string;
+  /** The network in which it is attached. */
+  inNetwork?: string;
+  /** Whether some record knows the container. */
+  isKnown: boolean;
+}
+
+export interface AttachedAddress {
+  pool: string;
+  address: string;
+  network: string;
+  containerId: string;
+}
+
+const START = "start its agent: 'systemctl start patchbay-node', or 'patchbay node'";
+
+export function selfFindings(
+  { self, held, isAgentRunning }: Pick<HostBlocks, "self" | "held" | "isAgentRunning">,
+  record: NodeRecord | undefined,
+): ClusterFinding[] {
+  const about = nodeKey(self.node), found: ClusterFinding[] = [];
+  if (!isAgentRunning) found.push({ about, problem: "no agent runs on this host", step: START });
+  if (record === undefined) {
+    found.push({ about, problem: "the store has no record of this host", step: isAgentRunning ? undefined : START });
+  } else if (record.machine !== self.machine) {
+    found.push({
+      about,
+      problem: `it is another machine, ${short(record.machine)}; this host is ${
+        short(self.machine)
+      }, and claims nothing`,
+      step:
+        `if that machine is off for good, 'patchbay node replace ${self.node} --it-is-off' here; if it runs, this host ` +
+        'needs another name: "node" in /etc/patchbay/cluster.json',
+    });
+  } else if (record.generation < held.generation) {
+    found.push({
+      about,
+      problem:
+        `the store has generation ${record.generation}, and this host was ${held.generation}: the store has lost something`,
+      step: isAgentRunning ? undefined : START,
+    });
+  } else if (record.state === "off") {
+    found.push({
+      about,
+      problem: "a person has said that this host is off",
+      step: isAgentRunning ? undefined : START,
+    });
+  }
+  return found.map(({ step, ...finding }) => step === undefined ? finding : { ...finding, step });
+}
+
+/** A machine's hash, or a boot's id, as people compare them. */
+export function short(hash: string): string {
+  return hash.slice(0, 8) || "of nobody knows which";
+}
+
+/** `records`: of each block that is granted, or that the store lists as this host's. */
+export function grantFindings(
+  host: HostBlocks,
+  records: ReadonlyMap<string, Stored<BlockRecord> | undefined>,
+): ClusterFinding[] {
+  const { self, held, isAgentRunning } = host, generation = held.generation;
+  const leased = new Set(host.leases.map(({ block }) => block));
+  return [...records].flatMap(([key, record]): ClusterFinding[] => {
+    const grant = held.grants.find((each) => each.key === key);
+    const isMine = record !== undefined && isOwnedBy(record.value, self.node, generation);
+    if (isMine === (grant !== undefined)) return [];
+    const problem = isMine
+      ? "it is this host's in the store, and not granted here: a claim that was answered late"
+      : `${ownerOf(record)} in the store, and ${
+        leased.has(key) ? "containers here have its addresses" : described(grant)
+      }`;
+    return [{ about: key, problem, step: stepFor(isMine ? undefined : record, isAgentRunning) }];
+  });
+}
+
+function ownerOf(record: Stored<BlockRecord> | undefined): string {
+  return record?.value.owner === undefined ? "it is nobody's" : `it is ${record.value.owner.node}'s`;
+}
+
+function described(grant: Grant | undefined): string {
+  return grant?.state === "closing" ? "this host was giving it back" : "granted here";
+}
+
+function stepFor(record: Stored<BlockRecord> | undefined, isAgentRunning: boolean): string {
+  if (!isAgentRunning) return START;
+  const { owner } = record?.value ?? {};
+  return owner === undefined
+    ? "the agent puts it right within two minutes; 'patchbay node check' shows the alarm"
+    : "the store was restored, or this host was removed while it ran: detach the containers that have its addresses, " +
+      `here or on ${owner.node}`;
+}
+
+export function grantedLeaseFindings(
+  { held, leases, attached, leaseDirectory, isUsualDirectory }: HostBlocks,
+): ClusterFinding[] {
+  const granted = new Set(held.grants.map(({ key }) => key)), addresses = new Set(leases.map(keyOfAddress));
+  return [
+    ...leases.flatMap((lease): ClusterFinding[] => {
+      const { address, block, pool, inNetwork, isKnown } = lease;
+      const release = isUsualDirectory && inNetwork !== undefined
+        ? `'patchbay ipam release ${inNetwork} ${address}'`
+        : `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
+      if (lease.containerId === undefined) return [];
+      const who = `container ${lease.containerId}${lease.ifName === undefined ? "" : ` (${lease.ifName})`}`;
+      if (block === undefined || !granted.has(block)) {
+        const where = block === undefined
+          ? "outside of the pool"
+          : `in ${block}, which this host has not been granted`;
+        return [{
+          about: address,
+          problem: `${who} leases it, ${where}`,
+          step: "detach the container: another node may give the address out",
+        }];
+      }
+      if (isKnown) return [];
+      return [{
+        about: address,
+        problem: `${who} leases it, and no record knows that container`,
+        step: `when it is gone, ${release} gives the address back`,
+      }];
+    }),
+    ...attached.filter((each) => !addresses.has(keyOfAddress(each))).map(({ address, network, containerId }) => ({
+      about: address,
+      problem: `container ${containerId} has it in network ${network}, and no lease says so: another may get it`,
+      step: `attach it anew: 'patchbay del ${network} ${containerId}', then add`,
+    })),
+  ];
+}
+
+function keyOfAddress({ pool, address }: { pool: string; address: string }): string {
+  return `${pool} ${address}`;
+}

@@ -1,0 +1,69 @@
+/** Addresses that an ADD asks for: claimed when it does, and single ones given back when their container has gone. */
+import { claimThis, releaseBlock } from "../../cluster/blocks.ts";
+import type { Grant } from "../../cluster/effects.ts";
+import { blockWith, isSingle } from "../../cluster/pool.ts";
+import { indexOf } from "../../cluster/records.ts";
+import { parseAddress } from "../../net/address.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { newClaim } from "./driving.ts";
+import type { NodeAtWork } from "./node-at-work.ts";
+import type { NodePool } from "./pools.ts";
+import type { Wishes } from "./wishes.ts";
+
+/** Who has asked for one asks again soon. */
+const UNUSED_S = 60;
+
+export function isOfSingle({ key }: Grant): boolean {
+  return isSingle(indexOf(key));
+}
+
+export class SingleKeeper {
+  /** Who has an address that an ADD has asked for, by pool. */
+  readonly ofOthers = new Map<string, Map<string, string>>();
+  version = 0;
+  private readonly usedOnce = new Set<string>();
+  private readonly since = new Map<string, number>();
+
+  constructor(
+    private readonly agent: NodeAtWork,
+    private readonly wishes: Wishes,
+    private readonly say: (text: string) => void,
+  ) {}
+
+  async look(pool: NodePool, own: readonly Grant[], used: ReadonlyMap<string, number>): Promise<void> {
+    const { node, driver } = this.agent, now = preciseSecondsSinceBoot(), isDraining = node.standing === "draining";
+    for (const grant of own.filter(isOfSingle)) {
+      const { key } = grant;
+      if (!this.since.has(key)) this.since.set(key, now);
+      if (used.has(key)) this.usedOnce.add(key);
+      const isClosing = isDraining || driver.going.get(pool.name)?.has(key) === true;
+      const isUnwanted = this.usedOnce.has(key) || (pool.obstacle !== undefined && !pool.isUnclear) ||
+        now - this.since.get(key)! > UNUSED_S;
+      // With containers it is closed at most, and once.
+      const isDue = used.has(key) ? isClosing && grant.state === "held" : isClosing || isUnwanted;
+      if (!isDue || !node.notes.ripe.includes(grant.claim)) continue;
+      if (!(await driver.run(releaseBlock(node, grant)))) continue;
+      this.say(`gave ${key} back`);
+      this.since.delete(key);
+      this.usedOnce.delete(key);
+    }
+    await this.claim(pool, own);
+  }
+
+  /** A block that has the address, where it is not a single one: whoever wants an address of it gets it. */
+  private async claim(pool: NodePool, own: readonly Grant[]): Promise<void> {
+    const { node, driver } = this.agent, wish = this.wishes.of(pool.name);
+    const address = wish === undefined || wish === "any" ? undefined : parseAddress(wish);
+    if (address === undefined) return;
+    const index = blockWith(pool.pool, address);
+    const hasMost = own.filter((grant) => !isOfSingle(grant)).length >= pool.pool.mostBlocks;
+    // Before it is tried: a record that is none would be met again and again.
+    this.wishes.settle(pool.name);
+    if (index === undefined || (hasMost && !isSingle(index)) || pool.obstacle !== undefined) return;
+    const claimed = await driver.run(claimThis(node, pool, index, newClaim)), others = new Map<string, string>();
+    this.ofOthers.set(pool.name, others);
+    this.version++;
+    if (claimed === true) this.say(`claimed block/${pool.name}.${index}, which is ${wish}`);
+    else if (claimed !== undefined && claimed.owner !== node.self.node) others.set(wish!, claimed.owner);
+  }
+}
