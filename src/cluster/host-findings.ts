@@ -11,6 +11,8 @@ export interface HostBlocks {
   isAgentRunning: boolean;
   leases: readonly HostLease[];
   attached: readonly AttachedAddress[];
+  /** Addresses of its blocks that have been found on a segment. */
+  foreign: readonly string[];
   /** With a directory of leases for each pool. */
   leaseDirectory: string;
   /** Whether commands look for leases there by themselves. */
@@ -51,8 +53,8 @@ export function selfFindings(
   } else if (record.machine !== self.machine) {
     found.push({
       about,
-      problem: `it is another machine, ${short(record.machine)}; this host is ${
-        short(self.machine)
+      problem: `in the store it is ${machineText(record.machine)}; this host is ${
+        machineText(self.machine)
       }, and claims nothing`,
       step:
         `if that machine is off for good, 'patchbay node replace ${self.node} --it-is-off' here; if it runs, this host ` +
@@ -77,7 +79,12 @@ export function selfFindings(
 
 /** A machine's hash, or a boot's id, as people compare them. */
 export function short(hash: string): string {
-  return hash.slice(0, 8) || "of nobody knows which";
+  return hash.slice(0, 8);
+}
+
+/** A node that was removed without a record has no machine. */
+export function machineText(hash: string): string {
+  return hash === "" ? "a machine that nobody knows" : `machine ${short(hash)}`;
 }
 
 /** `records`: of each block that is granted, or that the store lists as this host's. */
@@ -117,6 +124,14 @@ function stepFor(record: Stored<BlockRecord> | undefined, isAgentRunning: boolea
       `here or on ${owner.node}`;
 }
 
+export function foreignHostFindings({ foreign }: HostBlocks): ClusterFinding[] {
+  return foreign.map((address) => ({
+    about: address,
+    problem: "another host of the segment has it, although it is the pool's: it is given to nobody here",
+    step: 'take it from that host, or put it into "exclude" of the pool\'s range',
+  }));
+}
+
 export function grantedLeaseFindings(
   { held, leases, attached, leaseDirectory, isUsualDirectory }: HostBlocks,
 ): ClusterFinding[] {
@@ -136,7 +151,9 @@ export function grantedLeaseFindings(
         return [{
           about: address,
           problem: `${who} leases it, ${where}`,
-          step: "detach the container: another node may give the address out",
+          step: `${
+            inNetwork === undefined ? "detach the container" : `'patchbay del ${inNetwork} ${lease.containerId}'`
+          }: another node may give the address out`,
         }];
       }
       if (isKnown) return [];

@@ -3,7 +3,7 @@ import { short } from "../../cluster/host-findings.ts";
 import { counted } from "../../contract/counted.ts";
 import type { NodeCheck } from "../../services/node/operator/check.ts";
 import type { NodeList, NodeSummary } from "../../services/node/operator/nodes.ts";
-import { asCell, asLine, findingsText, ownBlocksText } from "./shown-pools.ts";
+import { areWrong, asCell, asLine, findingsText, ownBlocksText } from "./shown-pools.ts";
 import { textTable } from "./text-table.ts";
 
 export function nodesText({ store, isWritable, alarm, nodes, problems }: NodeList): string {
@@ -63,5 +63,6 @@ export function nodeCheckText({ store, node, alarm, record, host, findings }: No
   }
   if (host !== undefined) lines.push(host.isAgentRunning ? "its agent runs" : "its agent does not run");
   const own = host === undefined ? "" : ownBlocksText(host.pools);
-  return lines.map(asLine).join("") + own + (findings.length === 0 ? "nothing is wrong\n" : findingsText(findings));
+  const end = areWrong(findings) ? "" : "nothing is wrong\n";
+  return lines.map(asLine).join("") + own + findingsText(findings) + end;
 }

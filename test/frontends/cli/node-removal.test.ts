@@ -124,7 +124,7 @@ const cases: Record<string, (stage: Stage) => Promise<void>> = {
     await lost.start();
     await untilTrue(() => lost.said(), (said) => said.includes("node lost is refused"));
     expect((await lost.ask("node check")).stdout).toContain(
-      "it is another machine, of nobody knows which; this host is ",
+      "in the store it is a machine that nobody knows; this host is machine ",
     );
   },
 
@@ -250,6 +250,7 @@ const cases: Record<string, (stage: Stage) => Promise<void>> = {
   "two machines with one fingerprint: the one that stays is the node again": async ({ cluster, person, serving }) => {
     const twin = await serving("twin");
     const copy = await cluster.node("copy", { node: "twin" });
+    await copy.reboot();
     await cluster.machine.sh(`cp -a ${twin.kept} ${copy.kept}`);
     await copy.start();
     await untilTrue(() => cluster.record("node/twin"), (record) => record?.["isContested"] === true);

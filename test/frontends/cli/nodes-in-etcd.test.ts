@@ -57,6 +57,14 @@ test("nodes, and how one stands; what is wrong has its next step", () =>
     const other = await n1.ask("node check n2 --json");
     expect(JSON.parse(other.stdout)).toMatchObject({ node: "n2", record: { state: "joined" }, findings: [] });
     expect(JSON.parse(other.stdout).host).toBeUndefined();
+    await cluster.write("pool/late", { ...LAN, ranges: [{ cidr: "10.2.0.0/24", blockSize: 16 }] });
+    const before = await n1.ask("node check");
+    expect([before.code, before.stdout.split("\n").slice(-4)]).toEqual([0, [
+      "pool/late: the agent of this host has not seen it yet",
+      "  it looks for pools when it starts, and every five minutes",
+      "nothing is wrong",
+      "",
+    ]]);
     await n2.kill();
     const ended = await n2.ask("node check");
     expect([ended.code, ended.stdout.split("\n").slice(-3)]).toEqual([1, [

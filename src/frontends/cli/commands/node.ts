@@ -6,7 +6,7 @@ import { print, printJson, printLine } from "../../../process/output.ts";
 import { attachedOfPool } from "../attached-of-pool.ts";
 import { type Command, type ExitStatus, type GivenArguments, UsageError } from "../command.ts";
 import { nodeCheckText, nodesText } from "../shown-nodes.ts";
-import { clusterOption } from "../shown-pools.ts";
+import { areWrong, clusterOption } from "../shown-pools.ts";
 
 export const nodeCommand: Command = {
   runsByItself: true,
@@ -88,7 +88,7 @@ const actions: Record<string, (given: GivenArguments, node: string) => ExitStatu
     return operator.checkNode(onHost(given), node || undefined).then((found) => {
       if (given.has("json")) printJson(found);
       else print(nodeCheckText(found));
-      return found.findings.length === 0 ? 0 : 1;
+      return areWrong(found.findings) ? 1 : 0;
     });
   },
   drain: (given, node) =>

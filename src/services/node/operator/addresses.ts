@@ -3,6 +3,7 @@ import { ForeignRecord } from "../../../cluster/effects.ts";
 import { type ClusterFinding, type ClusterRecords, recordsFindings } from "../../../cluster/findings.ts";
 import {
   type AttachedAddress,
+  foreignHostFindings,
   grantedLeaseFindings,
   grantFindings,
   type HostBlocks,
@@ -96,6 +97,7 @@ export function checkAddresses(
         ...isForeign || !store.isWritable ? [] : selfFindings(blocks, record),
         ...store.isWritable ? grantFindings(blocks, await ownRecords(cluster, host, records)) : [],
         ...leases,
+        ...foreignHostFindings(blocks),
       ],
     };
   });
@@ -118,6 +120,7 @@ function blocksOf(
     isAgentRunning,
     held: store.isWritable ? host.held : { ...host.held, grants: byHand },
     leaseDirectory: files.leases,
+    foreign: host.served.flatMap(({ foreign = [] }) => foreign),
     isUsualDirectory: files.leases === DEFAULT_POOLS_DIRECTORY,
     leases: pools.flatMap(({ name, pool }) =>
       listLeases(`${files.leases}/${name}`).map(({ address, owner }): HostLease => {

@@ -9,7 +9,15 @@ import {
 import { isNodeName } from "../../../cluster/decoding.ts";
 import { selfFindings } from "../../../cluster/host-findings.ts";
 import { MOST_ATTEMPTS, StoreSilent } from "../../../cluster/effects.ts";
-import { ALARM_KEY, type AlarmRecord, nodeKey, type NodeRecord, type Stored } from "../../../cluster/records.ts";
+import {
+  ALARM_KEY,
+  type AlarmRecord,
+  nodeKey,
+  type NodeRecord,
+  poolKey,
+  type Stored,
+} from "../../../cluster/records.ts";
+import type { ServedPool } from "../../../cluster/served-file.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
 import { thisNode } from "../self.ts";
@@ -108,7 +116,9 @@ function findingsOf(records: ClusterRecords, name: string): ClusterFinding[] {
 }
 
 function hostFindings(host: HostFacts, records: ClusterRecords | undefined, store: ClusterStore): ClusterFinding[] {
-  const { self, held, served } = host, about = nodeKey(self.node), known = records?.nodes.get(self.node);
+  const { self, held, served, isAgentRunning } = host,
+    about = nodeKey(self.node),
+    known = records?.nodes.get(self.node);
   const isForeign = records?.problems.some((problem) => problem.startsWith(`${about} `)) === true;
   // A roster knows no machines and no generations; what is no record is told as that.
   const isUnsaid = records === undefined || isForeign || !store.isWritable;
@@ -121,11 +131,22 @@ function hostFindings(host: HostFacts, records: ClusterRecords | undefined, stor
       problem: `${store.name} have no file for this host`,
       step: `write nodes.d/${self.node}.json, the same on every host`,
     }],
+    ...isAgentRunning ? unseenPools(records, served) : [],
     ...silent === undefined || records === undefined ? [] : [{
       about: "agent",
       problem: `the store does not answer it: ${silent.why}`,
     }],
   ];
+}
+
+function unseenPools(records: ClusterRecords | undefined, served: readonly ServedPool[]): ClusterFinding[] {
+  const seen = new Set(served.map(({ pool }) => pool));
+  return [...records?.pools.keys() ?? []].filter((pool) => !seen.has(pool)).map((pool) => ({
+    about: poolKey(pool),
+    problem: "the agent of this host has not seen it yet",
+    step: "it looks for pools when it starts, and every five minutes",
+    isNote: true,
+  }));
 }
 
 /** Takes the alarm away when everybody has looked since and nobody disagrees; throws otherwise. False without an alarm. */

@@ -2,11 +2,12 @@
 import type { BootNotes, Grant, KeptState } from "../../../cluster/effects.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import type { Self } from "../../../cluster/node.ts";
-import { countBlocks, isSingle } from "../../../cluster/pool.ts";
+import { blockWith, countBlocks, isSingle } from "../../../cluster/pool.ts";
 import { blockKey, indexOf, poolOf } from "../../../cluster/records.ts";
 import { addressesOf } from "../../../cluster/runs.ts";
 import { countServed } from "../../../cluster/served.ts";
 import { agentLockPath, type ServedPool } from "../../../cluster/served-file.ts";
+import { parseAddress } from "../../../net/address.ts";
 import { closeFile, O_RDONLY } from "../../../ffi/files.ts";
 import { tryLockShared } from "../../../process/lock.ts";
 import { stateDirectory } from "../../../process/state-directory.ts";
@@ -93,9 +94,12 @@ export function ownPools(
       )
       : rosterBlocks(byHand, name, file);
     if (states.length === 0 && file === undefined) return [];
+    const foreign = (file?.foreign ?? []).map((address) => blockWith(pool.pool, parseAddress(address)!));
+    const foreignIn = (block: number) => foreign.filter((index) => index === block).length;
     const blocks = states.map(([key, state]): OwnBlock => {
       const block = indexOf(key), count = leased.get(key) ?? 0;
-      const all = isSingle(block) ? 1 : countServed(pool.pool, [block]), free = Math.max(0, all - count);
+      const all = isSingle(block) ? 1 : countServed(pool.pool, [block]),
+        free = Math.max(0, all - count - foreignIn(block));
       const single = isSingle(block) && { isSingle: true } as const;
       const addresses = addressesOf(pool.pool, block, block);
       return { block, ...single, addresses, state, leased: count, free: state === "served" ? free : 0 };

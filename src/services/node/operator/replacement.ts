@@ -11,7 +11,7 @@ import { becomeNode, type Becoming } from "../../../cluster/replacement.ts";
 import { nodeKey, type NodeRecord, type Stored } from "../../../cluster/records.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Self } from "../../../cluster/node.ts";
-import { short } from "../../../cluster/host-findings.ts";
+import { machineText } from "../../../cluster/host-findings.ts";
 import { thisNode } from "../self.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
 import { inCluster, type OpenCluster, recordsOf, refuseByHand } from "./cluster.ts";
@@ -64,7 +64,7 @@ function requireOther({ node, isOff }: ReplacementOptions, self: Self, record: N
     throw refused(`node ${node} is this machine already`, "'patchbay node check' says how it stands");
   }
   if (isOff) return;
-  const other = record.machine === self.machine ? "a copy of this machine" : `machine ${short(record.machine)}`;
+  const other = record.machine === self.machine ? "a copy of this machine" : machineText(record.machine);
   throw refused(
     `node ${node} is ${other} in the store, and is not replaced without a person's word`,
     "--it-is-off says that the other machine is off for good. Then its blocks are given to others: if it runs after all, " +
