@@ -1,5 +1,5 @@
 /** What is not as it should be in a cluster's records, whose fault it is, and what to type. */
-import { type ClusterPool, countBlocks } from "./pool.ts";
+import { type ClusterPool, countBlocks, isSingle, piecesOf } from "./pool.ts";
 import { overlapsAmong } from "./overlaps.ts";
 import { type AlarmRecord, type BlockRecord, indexOf, type NodeRecord, poolOf, type Stored } from "./records.ts";
 import { recoveryOf } from "./recovery.ts";
@@ -94,7 +94,7 @@ function blocksFindings({ pools, nodes, blocks }: ClusterRecords): ClusterFindin
   }));
 }
 
-type BlockProblem = "dead" | "unrecorded" | "without pool" | "earlier pool" | "behind";
+type BlockProblem = "dead" | "unrecorded" | "without pool" | "earlier pool" | "behind" | "no single";
 
 function problemOf(
   block: BlockRecord,
@@ -104,6 +104,7 @@ function problemOf(
   if (fate === "dead" || fate === "unrecorded") return fate;
   if (pool === undefined) return "without pool";
   if (block.poolBirth !== pool.birth) return "earlier pool";
+  if (isSingle(block.index)) return piecesOf(pool.pool, block.index).length === 0 ? "no single" : undefined;
   return block.index >= countBlocks(pool.pool) ? "behind" : undefined;
 }
 
@@ -138,6 +139,10 @@ const blockProblems: Record<
     problem:
       `it has ${keys}, behind the pool's last block: the pool's ranges have become others, which they must not`,
     step: "give the pool the ranges that it had, and make another pool for others",
+  }),
+  "no single": (_, keys) => ({
+    problem: `it has ${keys}, single addresses that the pool no longer lists: ${givenBack}`,
+    step: 'put them back into "singles", or into "exclude"',
   }),
 };
 

@@ -13,6 +13,8 @@ export interface HostBlocks {
   attached: readonly AttachedAddress[];
   /** With a directory of leases for each pool. */
   leaseDirectory: string;
+  /** Whether commands look for leases there by themselves. */
+  isUsualDirectory: boolean;
 }
 
 export interface HostLease {
@@ -23,6 +25,8 @@ export interface HostLease {
   /** Undefined for a file that names no container. */
   containerId?: string;
   ifName?: string;
+  /** The network in which it is attached. */
+  inNetwork?: string;
   /** Whether some record knows the container. */
   isKnown: boolean;
 }
@@ -113,12 +117,16 @@ function stepFor(record: Stored<BlockRecord> | undefined, isAgentRunning: boolea
       `here or on ${owner.node}`;
 }
 
-export function grantedLeaseFindings({ held, leases, attached, leaseDirectory }: HostBlocks): ClusterFinding[] {
+export function grantedLeaseFindings(
+  { held, leases, attached, leaseDirectory, isUsualDirectory }: HostBlocks,
+): ClusterFinding[] {
   const granted = new Set(held.grants.map(({ key }) => key)), addresses = new Set(leases.map(keyOfAddress));
   return [
     ...leases.flatMap((lease): ClusterFinding[] => {
-      const { address, block, pool, isKnown } = lease,
-        release = `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
+      const { address, block, pool, inNetwork, isKnown } = lease;
+      const release = isUsualDirectory && inNetwork !== undefined
+        ? `'patchbay ipam release ${inNetwork} ${address}'`
+        : `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
       if (lease.containerId === undefined) return [];
       const who = `container ${lease.containerId}${lease.ifName === undefined ? "" : ` (${lease.ifName})`}`;
       if (block === undefined || !granted.has(block)) {

@@ -97,7 +97,9 @@ test("restored: the revision is lower than before, and what was read before is c
   await etcd.restore(nameOf(etcd), "/run/snapshot");
   etcd.begin(nameOf(etcd));
   await etcd.untilReady();
-  expect((await store.list("node")).revision).toBeLessThan(revision);
+  const listed = await store.list("node");
+  expect(listed.revision).toBeLessThan(revision);
+  expect(listed.records).toEqual([first]);
   expect(await store.read(key)).toEqual(first);
 
   // Another host's changes get the revisions that these records had.
@@ -110,6 +112,29 @@ test("restored: the revision is lower than before, and what was read before is c
   expect(await store.put(other, born, node("mine"))).toBe("lost");
   expect((await store.read(key))?.value).toEqual(node("elsewhere"));
   expect((await store.read(other))?.value).toEqual(node("elsewhere"));
+});
+
+test("restored unseen, and newer than before: a list is right again when everything was asked for once more", async () => {
+  const etcd = await start(), key = nodeKey("n1"), store = open(etcd, { wholeMs: 500 }), other = open(etcd);
+  const first = await made(other, key, node("first"));
+  await etcd.done("snapshot", "save", "/run/snapshot2");
+  await other.put(key, first, node("second"));
+  const lasting = open(etcd, { wholeMs: 1e9 });
+  for (const each of [store, lasting]) {
+    expect((await each.list("node")).records.map(({ value }) => value)).toEqual([node("second")]);
+  }
+  await etcd.kill(nameOf(etcd));
+  await etcd.restore(nameOf(etcd), "/run/snapshot2");
+  etcd.begin(nameOf(etcd));
+  await etcd.untilReady();
+  // While it is older than before, that is seen.
+  expect((await lasting.list("node")).records).toEqual([first]);
+  await other.put(key, first, node("elsewhere"));
+  for (const name of ["n2", "n3", "n4"]) await made(other, nodeKey(name), node("m"));
+  await untilTrue(
+    async () => (await store.list("node")).records.find((record) => record.key === key)?.value,
+    (value) => (value as NodeRecord).machine === "elsewhere",
+  );
 });
 
 test("compacted during a watch: it goes on, and tells", async () => {

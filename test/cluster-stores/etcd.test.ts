@@ -2,9 +2,11 @@
 import { afterAll, expect, test } from "bun:test";
 import type { EtcdOptions } from "../../src/cluster-stores/etcd.ts";
 import type { EtcdConf } from "../../src/cluster/configuration.ts";
+import type { ListedRecords } from "../../src/cluster/store.ts";
 import { blockKey, type BlockRecord, nodeKey, type NodeRecord } from "../../src/cluster/records.ts";
 import { Etcd } from "../support/etcd.ts";
 import { openMachine } from "../support/machine.ts";
+import { randomBelow } from "../support/random.ts";
 import { RemoteStore } from "../support/remote-store.ts";
 import { type RawStore, storeContract } from "./contract.ts";
 
@@ -91,6 +93,29 @@ test("a list of more than one answer holds is of one moment", async () => {
   expect(problems).toEqual([]);
   expect(records.map(({ value }) => (value as BlockRecord).index).sort((a, b) => a - b)).toEqual(indices);
   expect(revision).toBe(Math.max(...records.map(({ version }) => version)));
+});
+
+test("lists by what has changed are what lists of everything are", async () => {
+  const prefix = "/changing/", writer = open(prefix), byChange = open(prefix, { wholeMs: 1e9, page: 3 });
+  const whole = open(prefix, { wholeMs: 0 });
+  const inOrder = ({ records, problems, revision }: ListedRecords) => ({
+    records: records.sort((one, other) => one.key < other.key ? -1 : 1),
+    problems: problems.sort(),
+    revision,
+  });
+  for (let round = 0; round < 150; round++) {
+    for (let change = randomBelow(4); change > 0; change--) {
+      const index = randomBelow(12), key = blockKey(randomBelow(4) === 0 ? "lan.b" : "lan", index);
+      if (randomBelow(6) === 0) await write(key, "{}", prefix);
+      const was = await writer.read(key).catch(() => undefined),
+        isDeleted = was !== undefined && randomBelow(2) === 0;
+      await writer.put(key, was, isDeleted ? undefined : { ...block, index, lastNode: `n${round}` });
+    }
+    expect([round, inOrder(await byChange.list("block", "lan"))]).toEqual([
+      round,
+      inOrder(await whole.list("block", "lan")),
+    ]);
+  }
 });
 
 test("what nobody could read again is not written", async () => {

@@ -111,6 +111,10 @@ describe("of the store's records", () => {
       "node/n1: it has block/lan.15, behind the pool's last block: the pool's ranges have become others, which they must " +
       "not → give the pool the ranges that it had, and make another pool for others",
     ]],
+    ["a single that the pool does not list", { blocks: [block(1048777, ["n1", 1])] }, [
+      "node/n1: it has block/lan.1048777, single addresses that the pool no longer lists: it gives them back as they " +
+      'become empty → put them back into "singles", or into "exclude"',
+    ]],
   ])("%s", (_, more, expected) => {
     expect(shown(recordsFindings(records(more)))).toEqual(expected);
   });
@@ -172,6 +176,7 @@ const host = (more: Partial<HostBlocks> = {}): HostBlocks => ({
   leases: [],
   attached: [],
   leaseDirectory: "/var/lib/patchbay/pools",
+  isUsualDirectory: true,
   ...more,
 });
 const holding = (key: string, state: "held" | "closing" = "held") => ({
@@ -260,6 +265,14 @@ describe("of this host", () => {
       "10.0.0.5: container c (eth0) leases it, and no record knows that container → when it is gone, 'patchbay ipam " +
       "release lan 10.0.0.5 --data-dir /var/lib/patchbay/pools' gives the address back",
     ]],
+    [
+      "of one that nobody knows in its network",
+      { leases: [{ ...lease, inNetwork: "net", isKnown: false }], held: holding("block/lan.0") },
+      [
+        "10.0.0.5: container c (eth0) leases it, and no record knows that container → when it is gone, 'patchbay ipam " +
+        "release net 10.0.0.5' gives the address back",
+      ],
+    ],
     ["that is a reservation", { leases: [{ ...lease, containerId: undefined, isKnown: false }] }, []],
     ["of an attachment with a lease", {
       leases: [lease],

@@ -39,6 +39,8 @@ const aside = [
   "test/frontends/resident/engine-restarts.test.ts",
   // containerd once more, by the protocol of kubelet.
   "test/real-engines/containerd-cri.test.ts",
+  // Builds the API server of Kubernetes, ten minutes of two processors, where a run has not done so before.
+  "test/cluster-stores/kubernetes-real.test.ts",
   // That every row of the benchmarks runs.
   "test/bench/pod-start.test.ts",
   "test/bench/run.test.ts",

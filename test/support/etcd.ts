@@ -48,12 +48,12 @@ export class Etcd implements AsyncDisposable {
 
   begin(name: string): void {
     const member = this.member(name), own = this.endpointOf(member), { tls, members, options = [] } = this.setup;
-    const peer = ({ address, port = 2379 }: EtcdMember) => `${tls ? "https" : "http"}://${address}:${port + 1}`;
+    const peer = this.peerOf(member);
     const line = [
       ...["etcd", "--name", name, "--data-dir", dataOf(name), "--log-level", "warn", "--logger", "zap"],
       ...["--listen-client-urls", own, "--advertise-client-urls", own],
-      ...["--listen-peer-urls", peer(member), "--initial-advertise-peer-urls", peer(member)],
-      ...["--initial-cluster", members.map((one) => `${one.name}=${peer(one)}`).join(",")],
+      ...["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer],
+      ...["--initial-cluster", members.map((one) => `${one.name}=${this.peerOf(one)}`).join(",")],
       ...tls === undefined ? [] : [
         ...["--cert-file", tls.certFile, "--key-file", tls.keyFile, "--trusted-ca-file", tls.caFile],
         ...["--client-cert-auth", "--peer-client-cert-auth"],
@@ -103,11 +103,16 @@ export class Etcd implements AsyncDisposable {
     await running.exited;
   }
 
-  /** As `etcdctl snapshot restore` makes it of a file: the member is not running. */
+  /** As `etcdctl snapshot restore` makes it of a file, by the same names and addresses. The member is not running. */
   async restore(name: string, snapshot: string): Promise<void> {
-    await this.machine.sh(`rm -rf ${dataOf(name)}; etcdctl snapshot restore ${snapshot} --data-dir ${dataOf(name)}`, {
-      env: { ETCDCTL_API: "3" },
-    });
+    const { members } = this.setup, own = this.peerOf(this.member(name));
+    const { code, stderr } = await this.machine.run([
+      ...["sh", "-c", 'rm -rf "$1"; shift; exec "$@"', "sh", dataOf(name)],
+      ...["etcdctl", "snapshot", "restore", snapshot, "--data-dir", dataOf(name), "--name", name],
+      ...["--initial-cluster", members.map((one) => `${one.name}=${this.peerOf(one)}`).join(",")],
+      ...["--initial-advertise-peer-urls", own],
+    ], { env: { ETCDCTL_API: "3" } });
+    if (code !== 0) throw new Error(stderr);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -116,6 +121,10 @@ export class Etcd implements AsyncDisposable {
 
   private member(name: string): EtcdMember {
     return this.setup.members.find((member) => member.name === name)!;
+  }
+
+  private peerOf({ address, port = 2379 }: EtcdMember): string {
+    return `${this.setup.tls === undefined ? "http" : "https"}://${address}:${port + 1}`;
   }
 
   private endpointOf({ address, port = 2379 }: EtcdMember): string {

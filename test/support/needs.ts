@@ -13,6 +13,7 @@ const checks = {
     ["/usr/lib/go-1.19/bin/go", "/usr/share/gocode/src/github.com/containerd/go-cni"].every((path) =>
       existsSync(path)
     ),
+  openssl: () => Bun.which("openssl") !== null,
   strace: () => Bun.which("strace") !== null,
 };
 

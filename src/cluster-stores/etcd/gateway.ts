@@ -12,7 +12,9 @@ import { EndpointTrouble, EtcdRefusal, etcdTrouble, TokenTrouble } from "./refus
 import type { KeyValue } from "./values.ts";
 
 interface Header {
+  cluster_id?: string;
   revision?: string;
+  raft_term?: string;
 }
 
 export interface RangeRequest {
@@ -20,12 +22,15 @@ export interface RangeRequest {
   range_end?: string;
   limit?: number;
   revision?: number;
+  min_mod_revision?: number;
 }
 
 export interface RangeAnswer {
   header: Header;
   kvs?: KeyValue[];
   more?: boolean;
+  /** How many keys the range has, whichever were asked for. */
+  count?: string;
 }
 
 type Compare =

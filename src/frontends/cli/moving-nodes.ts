@@ -1,4 +1,5 @@
 /** `patchbay node adopt`, `move` and `export`: a host's addresses go over into a cluster, or from one store to another. */
+import { CONFIGURATION_FILE } from "../../cluster/configuration.ts";
 import { field, isObject } from "../../cni/json.ts";
 import { counted } from "../../contract/counted.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../ipam/go-directory.ts";
@@ -34,7 +35,9 @@ export function movingAction(given: GivenArguments): ExitStatus | undefined {
     if (network === undefined || other !== undefined) throw new UsageError("node adopt needs the NETWORK's name");
     return adopt(given, network);
   }
-  return undefined;
+  if (action !== "move" && action !== "export") return undefined;
+  if (network !== undefined) throw new UsageError(`"${network}" is one too many`);
+  return action === "move" ? move(given) : exportFiles(given);
 }
 
 function needed(given: GivenArguments, option: string): string {
@@ -71,6 +74,35 @@ function adopt(given: GivenArguments, name: string): ExitStatus {
     );
     if (ranges.length > 0) printLine(`in ${network.path}: "ipam": { "type": "patchbay-cluster", "pool": "${pool}" }`);
     printLine("then start the agent: 'patchbay node'");
+    return 0;
+  });
+}
+
+function move(given: GivenArguments): ExitStatus {
+  const to = needed(given, "to");
+  const { moveNode } = require(
+    "../../services/node/moving/move.ts",
+  ) as typeof import("../../services/node/moving/move.ts");
+  return moveNode({ ...onHost(given), to }).then(({ node, to: store, blocks, waiting }) => {
+    printLine(
+      `node ${node} has ${counted(blocks.length, "block")} in ${store}${blocks.length > 0 ? ":" : ""} ${
+        blocks.join(", ")
+      }`.trimEnd(),
+    );
+    if (waiting.length > 0) printLine(`not there yet: ${waiting.join(", ")}`);
+    printLine(`next: cp ${to} ${given.value("config") ?? CONFIGURATION_FILE}, and start the agent: 'patchbay node'`);
+    return 0;
+  });
+}
+
+function exportFiles(given: GivenArguments): ExitStatus {
+  const to = needed(given, "to");
+  const { exportRoster } = require(
+    "../../services/node/moving/export.ts",
+  ) as typeof import("../../services/node/moving/export.ts");
+  return exportRoster(given.value("config"), to).then(({ store, pools, nodes }) => {
+    printLine(`${store}: ${counted(pools.length, "pool")} and ${counted(nodes.length, "node")} written into ${to}`);
+    printLine("next: copy it to every host, and on each: stop the agent, 'patchbay node move --to FILE'");
     return 0;
   });
 }

@@ -22,12 +22,21 @@ const NOTHING_NOTED: BootNotes = { hasJoined: false, ripe: [] };
 const FORMAT = 1;
 
 export class NodeFiles {
-  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. */
+  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. They need not be there for who only reads. */
   constructor(private readonly keptIn: string, readonly stateDirectory: string) {
-    for (const directory of [keptIn, this.own, stateDirectory]) {
+    this.directories.forEach((directory) => judgeStateDirectory(directory));
+  }
+
+  /** For the agent. */
+  makeDirectories(): void {
+    for (const directory of this.directories) {
       makeDirectories(directory, 0o700);
       judgeStateDirectory(directory);
     }
+  }
+
+  private get directories(): string[] {
+    return [this.keptIn, this.own, this.stateDirectory];
   }
 
   private get own(): string {
@@ -60,6 +69,13 @@ export class NodeFiles {
 
   saveNotes(notes: BootNotes): void {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
+  }
+
+  /** This host's part in a store ends: in another, it begins anew. Leases stay. */
+  forgetStore(): void {
+    this.saveNotes(NOTHING_NOTED);
+    this.saveHeld(NOTHING_HELD);
+    this.savePools([]);
   }
 
   /** By block. */

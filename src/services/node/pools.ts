@@ -91,7 +91,7 @@ function isPlain(pool: ClusterPool, address: Uint8Array): boolean {
 }
 
 /** What may never change. */
-function shapeOf({ layout, ranges }: ClusterPool): string {
+export function shapeOf({ layout, ranges }: ClusterPool): string {
   return JSON.stringify([
     layout,
     ranges.map(({ subnet, first, last, size }) => [

@@ -78,8 +78,9 @@ interface AnyAgent {
 
 function start(options: NodeOptions) {
   const { attachedAddresses, say } = options;
-  const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store);
+  const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store, self.node);
   const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
+  files.makeDirectories();
   lockForLife(files.stateDirectory);
   const ending = new AbortController(), { signal } = ending;
   const agent: AnyAgent = store.isWritable

@@ -9,7 +9,6 @@ import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { blockWith, type ClusterPool, piecesOf } from "../../../cluster/pool.ts";
 import { blockKey, poolKey, type PoolRecord, type Stored } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { openStore } from "../../../cluster-stores/open.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { leasedAddresses, leaseOwnerIn, readLease } from "../../../ipam/go-directory.ts";
 import { type MovedLeases, moveLeases } from "../../../ipam/moved-leases.ts";
@@ -17,7 +16,8 @@ import { formatAddress, toBigInt } from "../../../net/address.ts";
 import { stateDirectory } from "../../../process/state-directory.ts";
 import { NodeFiles } from "../files.ts";
 import { DATA_DIRECTORY } from "../paths.ts";
-import { lockForLife, type NodeOptions, readClusterConf } from "../run.ts";
+import { inCluster } from "../operator/cluster.ts";
+import { lockForLife, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
 
@@ -41,10 +41,11 @@ export interface Adopted extends MovedLeases {
 /** Each address has a file at the end, which is written to the disk. */
 const MOST_ADDRESSES = 4096n;
 
-export async function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
-  const conf = readClusterConf(options.config), store = openStore(conf.store), self = thisNode(conf.node);
-  try {
-    const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
+export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
+  return inCluster(options.config, async ({ store, conf }) => {
+    const self = thisNode(conf.node),
+      files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
+    files.makeDirectories();
     lockForLife(files.stateDirectory);
     const pool = await poolIn(store, options.pool), wanted = blocksFor(options, pool);
     const pieces = wanted.flatMap(({ index }) => piecesOf(pool, index));
@@ -57,12 +58,10 @@ export async function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
     const spans = pieces.map(({ first, last }) => ({ subnet: subnetOf(pool, first), first, last }));
     const moved = moveLeases({ network, pool: pool.name, from, to, spans });
     if (store.isWritable) await claimOwn({ ...options, self, store, files }, wanted);
-    const isByHand = !store.isWritable &&
-      (await Promise.all(wanted.map((one) => ownerOf(store, one)))).includes(undefined);
+    const owners = await Promise.all(wanted.map((one) => ownerOf(store, one)));
+    const isByHand = !store.isWritable && owners.includes(undefined);
     return { ...moved, store: store.name, node: self.node, blocks: wanted.map(({ index }) => index), isByHand };
-  } finally {
-    store.close();
-  }
+  });
 }
 
 async function poolIn(store: ClusterStore, name: string): Promise<ClusterPool> {

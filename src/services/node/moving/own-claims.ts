@@ -2,10 +2,17 @@
  * Blocks that this host claims by their numbers, because containers here have addresses of them already: by the protocol, in
  * place of the agent, which must not run meanwhile.
  */
-import { claimThis, verifyNode } from "../../../cluster/blocks.ts";
+import { claimThis } from "../../../cluster/blocks.ts";
 import { StoreSilent } from "../../../cluster/effects.ts";
 import { ClusterNode, type Self } from "../../../cluster/node.ts";
-import { blockKey, type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../../cluster/records.ts";
+import {
+  blockKey,
+  type BlockRecord,
+  isOwnedBy,
+  nodeKey,
+  type PoolRecord,
+  type Stored,
+} from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { newClaim, ProtocolDriver } from "../driving.ts";
@@ -70,7 +77,7 @@ export async function claimOwn(host: ClaimingHost, wanted: readonly WantedBlock[
   for (const block of wanted) {
     const pool = pools.find(({ name }) => name === block.pool);
     if (pool === undefined) throw new Error(`pool ${block.pool} is not in ${store.name}`);
-    await claimOne(node, driver, pool, { block, pools });
+    await claimOne(node, driver, pool, { index: block.index, store });
   }
 }
 
@@ -78,17 +85,23 @@ async function claimOne(
   node: ClusterNode,
   driver: ProtocolDriver,
   pool: NodePool,
-  { block: { index }, pools }: { block: WantedBlock; pools: readonly NodePool[] },
+  { index, store }: { index: number; store: ClusterStore },
 ): Promise<void> {
-  const key = blockKey(pool.name, index), has = () => node.held.grants.some((grant) => grant.key === key);
-  if (has()) return;
+  const key = blockKey(pool.name, index), { held, self } = node;
+  if (held.grants.some((grant) => grant.key === key)) return;
   const outcome = await driver.run(claimThis(node, pool, index, newClaim));
   if (outcome === true) return;
   if (outcome === undefined) {
     const why = obstacleOf(node, driver) ?? driver.refusal ?? "another was faster, or somebody deletes it";
     throw new StoreSilent(`${key} is not claimed: ${why}; repeat the command`);
   }
-  // Claimed by a run that was killed before it wrote it down.
-  if (outcome.owner === node.self.node) await driver.run(verifyNode(node, pools, newClaim));
-  if (!has()) throw new Error(`${key} is ${outcome.owner}'s`);
+  // Claimed by a run that was killed before it wrote it down, or when this node was in this store before.
+  const found = await store.read(key) as Stored<BlockRecord> | undefined;
+  if (found === undefined || !isOwnedBy(found.value, self.node, held.generation)) {
+    throw new Error(
+      `${key} is ${outcome.owner}'s in ${store.name}, of another generation: 'patchbay node check' says more`,
+    );
+  }
+  const state = node.held.wipedIn === self.boot ? "unknown" : "held", { claim } = found.value.owner!;
+  await driver.run(node.keepGrant({ key, claim, state, version: found.version }));
 }
