@@ -10,21 +10,28 @@ import type { Network } from "../../runtime/conf/network.ts";
 import { configDirectoryOfCaller } from "../../runtime/paths.ts";
 import { attachedOfPool } from "./attached-of-pool.ts";
 import { type ExitStatus, type GivenArguments, type OptionTable, UsageError } from "./command.ts";
+import { fileOption, importNvIpam } from "./imported-pools.ts";
 import { runtimeOptions } from "./network-arguments.ts";
 
 export const movingOptions: OptionTable = {
-  pool: { value: "POOL", isNeverEmpty: true, help: "adopt: the pool whose blocks the network's addresses are in" },
+  pool: {
+    value: "POOL",
+    isNeverEmpty: true,
+    help: "adopt: the pool whose blocks the network's addresses are in; import: which",
+  },
   to: {
     value: "FILE",
     isNeverEmpty: true,
     help: "move: the configuration with the other store; export: a directory for pools.d and nodes.d",
   },
+  ...fileOption,
   "config-dir": { ...runtimeOptions["config-dir"]!, help: `adopt: ${runtimeOptions["config-dir"]!.help}` },
 };
 
 export const movingNotes = [
   "adopt NETWORK   take what host-local gives out for NETWORK over into --pool: containers keep their addresses",
   "move            claim in the store of --to what this host has in that of --config: containers keep their addresses",
+  "import nv-ipam  print a pool with the blocks of one of nv-ipam's, --pool, which is in --file",
   "export          write what the store has as files of a roster, into the directory --to",
 ].map((line) => `  ${line}\n`).join("");
 
@@ -34,6 +41,10 @@ export function movingAction(given: GivenArguments): ExitStatus | undefined {
   if (action === "adopt") {
     if (network === undefined || other !== undefined) throw new UsageError("node adopt needs the NETWORK's name");
     return adopt(given, network);
+  }
+  if (action === "import") {
+    if (network !== "nv-ipam" || other !== undefined) throw new UsageError("node import knows nv-ipam");
+    return importNvIpam(given);
   }
   if (action !== "move" && action !== "export") return undefined;
   if (network !== undefined) throw new UsageError(`"${network}" is one too many`);

@@ -14,7 +14,7 @@ export const nodeCommand: Command = {
   stays: true,
   printsAfterwards: true,
   summary: "stay, and claim blocks of addresses for this host from pools of many hosts; list, check and remove nodes",
-  operands: "[sync|list|check|drain|remove|replace|adopt|move|export] [NODE|NETWORK]",
+  operands: "[sync|list|check|drain|remove|replace|adopt|import|move|export] [NODE|NETWORK]",
   operandCount: [0, 2],
   // Not the agent itself: its unit takes root's capabilities away.
   needsRoot: ({ operands: [action] }) => ["check", "replace", "adopt", "move"].includes(action ?? ""),
@@ -58,7 +58,7 @@ export const nodeCommand: Command = {
     const work = Object.hasOwn(actions, action) ? actions[action]! : undefined;
     if (work === undefined) {
       throw new UsageError(
-        `node knows sync, list, check, drain, remove, replace, adopt, move and export, not ${action}`,
+        `node knows sync, list, check, drain, remove, replace, adopt, import, move and export, not ${action}`,
       );
     }
     const isOfAll = action === "sync" || action === "list";
