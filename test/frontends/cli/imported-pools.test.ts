@@ -10,7 +10,10 @@ const usedBy = (offsets: readonly number[]) => ({
     apiVersion: "whereabouts.cni.cncf.io/v1alpha1",
     kind: "IPPool",
     metadata: { name: "10.0.0.0-24" },
-    spec: { range: "10.0.0.0/24", allocations: Object.fromEntries(offsets.map((offset) => [offset, { podref: "a/b" }])) },
+    spec: {
+      range: "10.0.0.0/24",
+      allocations: Object.fromEntries(offsets.map((offset) => [offset, { podref: "a/b" }])),
+    },
   }],
 });
 
@@ -19,7 +22,16 @@ function commands({ machine }: Cluster) {
   const put = (path: string, text: string) => machine.run(["sh", "-c", `cat >${path}`], { stdin: text });
   const importing = async (offsets: readonly number[] | string, ...more: string[]) => {
     await put("/run/used.json", typeof offsets === "string" ? offsets : JSON.stringify(usedBy(offsets)));
-    return await patchbay(["ipam", "import", "whereabouts", "--file", "/run/used.json", "--config", "/run/c.json", ...more]);
+    return await patchbay([
+      "ipam",
+      "import",
+      "whereabouts",
+      "--file",
+      "/run/used.json",
+      "--config",
+      "/run/c.json",
+      ...more,
+    ]);
   };
   return { patchbay, put, importing, machine };
 }
@@ -43,9 +55,14 @@ test("a pool that excludes what is in use, less each time; what is given out aft
   const excluded = async () => ((await cluster.record("pool/lan"))!["ranges"] as { exclude: string[] }[])[0]!.exclude;
 
   const later = await importing([1, 2, 9, 40], "--pool", "lan", ...keep);
-  expect([later.code, later.stderr]).toEqual([1, expect.stringContaining("10.0.0.40 is in use, and pool lan does not")]);
+  expect([later.code, later.stderr]).toEqual([
+    1,
+    expect.stringContaining("10.0.0.40 is in use, and pool lan does not"),
+  ]);
   expect(await excluded()).toEqual(exclude);
-  expect((await importing([9], "--pool", "lan", ...keep)).stdout).toContain("excludes 2 subnets (4 before), with all 1 ");
+  expect((await importing([9], "--pool", "lan", ...keep)).stdout).toContain(
+    "excludes 2 subnets (4 before), with all 1 ",
+  );
   expect(await excluded()).toEqual(["10.0.0.9", "10.0.0.254"]);
   expect((await importing([], "--pool", "lan", ...keep)).stdout).toContain("it can be removed");
   expect(await excluded()).toEqual(["10.0.0.254"]);
@@ -55,7 +72,10 @@ test("what is wrong names the file, and changes nothing", async () => {
   await using cluster = await openCluster();
   const { put, importing, patchbay } = commands(cluster);
   await put("/run/c.json", JSON.stringify({ node: "n1", store: { etcd: { endpoints: [ENDPOINT] } } }));
-  await cluster.write("pool/lan", { layout: "flat", ranges: [{ cidr: "10.0.0.0/24", blockSize: 16, exclude: ["10.0.0.9"] }] });
+  await cluster.write("pool/lan", {
+    layout: "flat",
+    ranges: [{ cidr: "10.0.0.0/24", blockSize: 16, exclude: ["10.0.0.9"] }],
+  });
   const before = await cluster.record("pool/lan");
   for (
     const [text, said] of [
