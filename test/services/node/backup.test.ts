@@ -38,7 +38,7 @@ test("a backup, claims after it, the restore, the alarm, and back to normal", as
   await untilTrue(() => cluster.record("alarm"), (alarm) => alarm !== undefined);
   await untilTrue(() => cluster.keys("block/"), (keys) => keys.length === 3);
   expect(await served()).toEqual(then);
-  // Whoever comes meanwhile gets nothing.
+  // A node that comes meanwhile gets nothing.
   await n3.start();
   const waiting = await n3.until("lan", (file) => file?.obstacle?.includes("has raised the alarm") === true);
   expect(waiting.blocks.served).toBe(0);
