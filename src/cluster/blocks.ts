@@ -1,6 +1,7 @@
 /** The life of this node's blocks: claimed, ripened, served, closed, released; and looked after meanwhile. */
 import {
   chosen,
+  ForeignRecord,
   type Grant,
   listBlocks,
   MOST_ATTEMPTS,
@@ -39,24 +40,51 @@ export function* claimBlock(
 ): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
-  // Blocks of an earlier pool of this name may have the same addresses under other keys.
-  const isOther = ({ value: { owner, poolBirth } }: Stored<BlockRecord>) => owner && poolBirth !== pool.birth;
-  if ([...listed.values()].some(isOther)) return undefined;
-  const free = Array.from({ length: pool.size }, (_, index) => ({ index, key: blockKey(pool.name, index) }))
-    .map((each) => ({ ...each, record: listed.get(each.key) }))
-    .filter(({ record, key }) =>
-      record === undefined
-        ? !node.held.grants.some((grant) => grant.key === key)
-        : record.value.owner === undefined && !record.isGoing
-    );
-  const neverUsed = free.filter(({ record }) => record === undefined),
-    among = neverUsed.length > 0 ? neverUsed : free;
+  if (hasEarlierPool(pool, listed.values())) return undefined;
+  const known = new Set([...listed.keys(), ...node.held.grants.map(({ key }) => key)]);
+  const among = (yield* neverUsed(pool, known)) ??
+    [...listed.values()].filter(({ value, isGoing }) =>
+      value.owner === undefined && !isGoing && value.index < pool.size
+    )
+      .map((record) => ({ index: record.value.index, key: record.key, record }));
   while (among.length > 0) {
     const [{ index, key, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
     const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
     if (isMine) return key;
   }
   return undefined;
+}
+
+interface Candidate {
+  index: number;
+  key: string;
+  record?: Stored<BlockRecord>;
+}
+
+/** More blocks than this are drawn from, and not looked through. */
+const FEW = 4096, MOST_DRAWS = 64;
+
+/** Some that have no record; undefined when there is none, or none was found. */
+function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candidate[] | undefined> {
+  const candidate = (index: number): Candidate => ({ index, key: blockKey(pool.name, index) });
+  const found: Candidate[] = [];
+  if (pool.size <= FEW) {
+    for (let index = 0; index < pool.size; index++) {
+      const one = candidate(index);
+      if (!known.has(one.key)) found.push(one);
+    }
+  } else {
+    for (let draw = 0; draw < MOST_DRAWS; draw++) {
+      const one = candidate(yield* chosen(pool.size));
+      if (!known.has(one.key)) found.push(one);
+    }
+  }
+  return found.length > 0 ? found : undefined;
+}
+
+/** Blocks of an earlier pool of this name may have the same addresses under other keys. */
+function hasEarlierPool({ birth }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): boolean {
+  return [...blocks].some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
 }
 
 /** A block that was asked for by its number: whether it is held now, or the node that has it; undefined when neither. */
@@ -70,6 +98,7 @@ export function* claimThis(
   const key = blockKey(pool.name, index), was = yield* readStored<BlockRecord>(key);
   if (was?.value.owner !== undefined) return { owner: was.value.owner.node };
   if (was?.isGoing || node.held.grants.some((grant) => grant.key === key)) return undefined;
+  if (hasEarlierPool(pool, yield* listedBy(node, pool))) return undefined;
   return (yield* attemptClaim(node, { key, index, pool, was, claim: newClaim() })) || undefined;
 }
 
@@ -156,23 +185,37 @@ export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
   return true;
 }
 
-/** At each connection, when the own record changes, and from time to time. */
+/** At each connection, when the own record may have changed, and whenever a watch of it begins anew. */
 export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], newClaim: () => string): Steps<void> {
   const wasMine = yield* node.confirm();
   if (!wasMine) node.quietSince = yield* now();
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
-  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim);
+  const used = yield* usedBlocks();
+  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim, used);
   yield* node.report();
 }
 
-function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
+function* verifyBlocks(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  newClaim: () => string,
+  usedKeys: readonly string[],
+): Steps<void> {
   const { node: name } = node.self;
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
-  const used = (yield* usedBlocks()).filter((key) => poolOf(key) === pool.name),
+  const used = usedKeys.filter((key) => poolOf(key) === pool.name),
     granted = node.held.grants.filter(({ key }) => poolOf(key) === pool.name),
     keys = new Set([...[...granted, ...listed].map(({ key }) => key), ...used]);
-  for (const key of keys) yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+  for (const key of keys) {
+    try {
+      yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+    } catch (error) {
+      if (!(error instanceof ForeignRecord)) throw error;
+      // The others are looked after all the same.
+      node.conflicts.set(key, "nobody");
+    }
+  }
 }
 
 interface Verification {

@@ -105,3 +105,21 @@ export function blockWith(pool: ClusterPool, address: Uint8Array): number | unde
   const distance = toBigInt(address) - toBigInt(range.first), index = distance / range.size;
   return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
 }
+
+/** What may never change under a pool's blocks. */
+export function shapeOf({ layout, ranges }: ClusterPool): string {
+  return JSON.stringify([
+    layout,
+    ranges.map(({ subnet, first, last, size }) => [
+      [...subnet.bytes, subnet.bits],
+      [...first],
+      [...last],
+      String(size),
+    ]),
+  ]);
+}
+
+/** Blocks say of which pool they are: one that is cut in another way is another pool, whatever its name and record. */
+export function birthOf(birth: string, pool: ClusterPool): string {
+  return `${birth}-${new Bun.CryptoHasher("sha256").update(shapeOf(pool)).digest("hex").slice(0, 12)}`;
+}

@@ -76,13 +76,13 @@ function oneObject(stage: Stage): void {
     expect(reasonOf(put)).toBe("422 Invalid");
   });
 
-  test("6. PUT of an absent name: 404, with its name; 409 where it says a uid", async () => {
+  test("6. PUT of an absent name: 404, with its name; in 1.20 409 where it says a uid", async () => {
     const name = newName(), was = (await stage.ask("POST", NODES, node(name))).body;
     const absent = newName(), { uid, ...metadata } = { ...was.metadata, name: absent };
     const put = await stage.ask("PUT", `${NODES}/${absent}`, { ...was, metadata });
     expect([reasonOf(put), put.body.details.name]).toEqual(["404 NotFound", absent]);
     const withUid = await stage.ask("PUT", `${NODES}/${absent}`, { ...was, metadata: { ...metadata, uid } });
-    expect(reasonOf(withUid)).toBe("409 Conflict");
+    expect(["409 Conflict", "404 NotFound"]).toContain(reasonOf(withUid));
   });
 
   test("7. PUT of equal content: 200, and the version stays", async () => {

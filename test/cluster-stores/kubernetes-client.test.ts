@@ -187,10 +187,31 @@ test("a watch of a minute, more or less, of that name alone; closing the store e
   expect(await ended).toBe(`${stage.cluster.url}: it was no longer wanted`);
 });
 
-test("keys of no record are refused, and nobody is asked", async () => {
-  const store = stage.open();
-  expect(await store.put("node/N1", undefined, node)).toEqual({ refused: "node/N1 is no key of a record" });
+test("what nobody could read again is not written, and nobody is asked", async () => {
+  const store = stage.open(), exclude = Array(7000).fill("10.1.0.1");
+  const large = { layout: "flat", ranges: [{ cidr: "10.1.0.0/16", blockSize: 1, exclude }] };
+  for (
+    const [at, value, why] of [
+      ["node/N1", node, "no record has such a name"],
+      [key, { ...node, generation: 0 }, '"generation" is no whole number from 1 on'],
+      ["pool/large", large, "it is larger than 64 KB"],
+    ] as const
+  ) {
+    expect(await store.put(at, undefined, value)).toEqual({
+      refused: `${at} is not written: ${at} is no record: ${why}`,
+    });
+  }
   expect(await saidBy(store.read("thing/x"))).toBe("thing/x is no key of a record");
   expect(await store.watch("thing/x", () => {}, new AbortController().signal)).toBe("thing/x is no key of a record");
   expect(stage.requests).toEqual([]);
+});
+
+test("what another program has made too large is no record", async () => {
+  const exclude = Array(7000).fill("10.1.0.1"),
+    spec = { layout: "flat", ranges: [{ cidr: "10.1.0.0/16", blockSize: 1, exclude }] };
+  const object = { apiVersion: `${API_GROUP}/v1alpha1`, kind: "AddressPool", metadata: { name: "large" }, spec };
+  expect((await askingOf(stage.cluster)("POST", pathOf("pool"), object)).status).toBe(201);
+  const why = "pool/large is no record: it is larger than 64 KB";
+  expect(await saidBy(stage.open().read("pool/large"))).toBe(why);
+  expect(await stage.open().list("pool")).toMatchObject({ records: [], problems: [why] });
 });

@@ -40,9 +40,10 @@ function nameOf(number: number): string {
   return number % 2 === 0 ? "even" : "odd";
 }
 
+/** The network of each lease. */
 async function owners(machine: Machine): Promise<string[]> {
-  return (await machine.sh(`cd ${POOLS}/lan; cat 10.* 2>/dev/null | tr -d '\\r' | grep -xE 'even|odd' || true`))
-    .split("\n").slice(0, -1);
+  const lines = await machine.sh(`cd ${POOLS}/lan; find . -name '10.*' -exec grep -hxE 'even|odd' {} + || true`);
+  return lines.split("\n").slice(0, -1);
 }
 
 test("each address is given once, and GC of one network leaves the other's", async () => {

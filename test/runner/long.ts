@@ -48,6 +48,8 @@ const aside = [
   "test/plugins/skeleton.test.ts",
   // Sends a packet for every cell of the page: the policies have theirs in kernel/firewall-packets.test.ts and others.
   "test/kernel/who-reaches-whom.test.ts",
+  // The whole minute in which a node may object, in ten clusters.
+  "test/frontends/cli/node-removal.test.ts",
   "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
   "test/docs/site.test.ts",

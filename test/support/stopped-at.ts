@@ -56,8 +56,13 @@ export async function stopAt(
   return {
     isStopped: isStopped(),
     async goOn() {
-      if (plugin.exitCode === null) plugin.kill("SIGCONT");
-      return await ended();
+      // Each of its threads has a count of its own, and stops it once more.
+      const again = setInterval(() => plugin.kill("SIGCONT"), 5);
+      try {
+        return await ended();
+      } finally {
+        clearInterval(again);
+      }
     },
     async kill() {
       plugin.kill("SIGKILL");

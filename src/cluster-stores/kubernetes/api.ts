@@ -123,13 +123,16 @@ function headersFor({ token }: Credential, accept: string, hasBody: boolean): Re
   };
 }
 
+/** Messages repeat what was sent. */
+const MESSAGE_LIMIT = 1000;
+
 function bodyIn(text: string): { body: unknown; message: string } {
   try {
     const body: unknown = JSON.parse(text);
     const message = isObject(body) ? body["message"] : undefined;
-    return { body, message: typeof message === "string" ? message : text.slice(0, 500) };
+    return { body, message: (typeof message === "string" ? message : text).slice(0, MESSAGE_LIMIT) };
   } catch {
-    return { body: undefined, message: text.trim().slice(0, 500) };
+    return { body: undefined, message: text.trim().slice(0, MESSAGE_LIMIT) };
   }
 }
 

@@ -75,6 +75,7 @@ export function recordOfObject(kind: RecordKind, object: unknown): Stored<Cluste
   if (pool !== undefined && spec["pool"] !== pool) {
     throw new ForeignRecord(key, `"spec.pool" is ${JSON.stringify(spec["pool"])}`);
   }
+  requireSize(key, spec);
   return {
     key,
     value: recordFrom(key, values[kind](spec)),
@@ -82,6 +83,21 @@ export function recordOfObject(kind: RecordKind, object: unknown): Stored<Cluste
     birth: metadata.uid,
     isGoing: metadata.deletionTimestamp !== undefined,
   };
+}
+
+/** As etcd has it: nobody needs more, and each list is as large as its records. */
+const LIMIT_CHARACTERS = 64 * 1024;
+
+function requireSize(key: string, value: object): void {
+  if (JSON.stringify(value).length > LIMIT_CHARACTERS) {
+    throw new ForeignRecord(key, `it is larger than ${LIMIT_CHARACTERS >> 10} KB`);
+  }
+}
+
+/** Throws ForeignRecord for what nobody could read again. */
+export function requireReadable(key: string, value: ClusterRecord): void {
+  recordFrom(key, value);
+  requireSize(key, value);
 }
 
 /** To clients it is a text with no meaning; of every server that keeps its objects in etcd it is the revision. */

@@ -6,7 +6,7 @@ import type { Stored } from "../../cluster/records.ts";
 import type { StoreOutcome } from "../../cluster/store.ts";
 import { type ApiAnswer, type KubernetesApi, NotAsked } from "./api.ts";
 import { type ApiCaller, askWhoCalls } from "./caller.ts";
-import { finalizersOf, objectFor, pathOf, recordOfObject, withoutFinalizer } from "./objects.ts";
+import { finalizersOf, objectFor, pathOf, recordOfObject, requireReadable, withoutFinalizer } from "./objects.ts";
 import { type FoundObject, readObject } from "./reading.ts";
 import { apiRefusal, isKindUnknown, OTHER_KINDS } from "./refusals.ts";
 
@@ -23,7 +23,11 @@ export class ObjectWriter {
     was: Stored<ClusterRecord> | undefined,
     value: ClusterRecord | undefined,
   ): Promise<StoreOutcome> {
-    if (recordName(key) === undefined) return { refused: `${key} is no key of a record` };
+    try {
+      if (value !== undefined) requireReadable(key, value);
+    } catch (error) {
+      return { refused: `${key} is not written: ${errorText(error)}` };
+    }
     try {
       const another = await this.anotherNode();
       if (another !== undefined) return { refused: another };

@@ -44,6 +44,8 @@ export class Agent implements NodeAtWork {
   readonly foreign: ForeignHosts;
   private poolsAt = -Infinity;
   private isJoined = false;
+  private hasChanged = false;
+  private lastServed: readonly unknown[] = [];
   private pauseS = LEAST_PAUSE_S;
   private notBefore = 0;
 
@@ -53,9 +55,12 @@ export class Agent implements NodeAtWork {
       save: (held) => this.saved(held),
       note: (notes) => this.noted(notes),
       usedBlocks: () => [...countUse(this.pools, files.leases, options.attachedAddresses, say).keys()],
-    });
+    }, { say });
     this.node = new ClusterNode(self, delays, files.readHeld(), files.readNotes());
-    this.pools = keptPools(files.readPools());
+    this.pools = keptPools(files.readPools(), options.labels);
+    this.driver.silent = this.pools.map(({ name }) => files.readServed(name)?.silent).find((silent) =>
+      silent !== undefined
+    );
     this.served = new ServedFiles(files);
     this.foreign = new ForeignHosts(files, say);
     this.keeper = new PoolKeeper(this, files, say);
@@ -80,10 +85,12 @@ export class Agent implements NodeAtWork {
   /** Once: what is due now. Whether everything that it wants is done. */
   async look(watching: Watching): Promise<boolean> {
     const now = preciseSecondsSinceBoot();
+    this.hasChanged = watching.takeChange() || this.hasChanged;
     if (now < this.notBefore) return false;
     try {
-      if (watching.lostFor > this.options.delays.notice) this.isJoined = false;
-      if (!this.isJoined || watching.takeChange()) await this.verify();
+      if (watching.lostFor > this.options.delays.notice) throw this.lost(watching.reason);
+      if (!this.isJoined || this.hasChanged) await this.verify();
+      this.hasChanged = false;
       const isDone = await this.keeper.look();
       this.pauseS = LEAST_PAUSE_S;
       return isDone;
@@ -103,11 +110,19 @@ export class Agent implements NodeAtWork {
     }
   }
 
+  /** Without a watch nobody would tell it that another machine says to be this node. */
+  private lost(reason: string): StoreSilent {
+    const why = `no watch of ${this.node.self.node}'s record begins: ${reason}`;
+    this.driver.fellSilent(why);
+    return new StoreSilent(why);
+  }
+
   private async verify(): Promise<void> {
     const { driver, node } = this, before = node.standing, conflicts = node.conflicts.size;
+    // Before it joins: what is in use, is in use of these pools.
+    await this.refreshPools();
     if (!this.isJoined) await driver.run(node.join());
     this.isJoined = true;
-    await this.refreshPools();
     await driver.run(verifyNode(node, this.pools, newClaim));
     if (node.standing !== before) this.options.say(`node ${node.self.node} is ${node.standing}`);
     if (node.conflicts.size > conflicts) {
@@ -123,7 +138,7 @@ export class Agent implements NodeAtWork {
     const { records, problems } = await this.driver.asked(() => store.list("pool"));
     for (const problem of problems) say(problem);
     const known = this.pools.map(({ kept }) => kept);
-    this.pools = poolsOfNode(records as Stored<PoolRecord>[], known, this.node.held.grants, labels);
+    this.pools = poolsOfNode(records as Stored<PoolRecord>[], known, this.node.held.grants, labels, problems);
     this.poolsAt = now;
     const kept = this.pools.map((each) => each.kept);
     if (JSON.stringify(kept) !== JSON.stringify(known)) files.savePools(kept);
@@ -149,11 +164,23 @@ export class Agent implements NodeAtWork {
       node: this.node,
       driver: this.driver,
       store: this.options.store.name,
-      full: this.keeper?.full ?? new Set<string>(),
-      ofOthers: this.keeper?.ofOthers ?? new Map<string, ReadonlyMap<string, string>>(),
+      full: this.keeper.full,
+      ofOthers: this.keeper.ofOthers,
       foreignOf: (pool: string) => this.foreign.of(pool),
     };
+    // Looked at four times a second: with a thousand blocks it takes as long as that to spell them out.
+    const from = [
+      grants,
+      ripe,
+      this.pools,
+      this.node.standing,
+      this.driver.alarm,
+      this.driver.silent?.why,
+      this.keeper.version,
+    ];
+    if (from.every((one, at) => one === this.lastServed[at])) return;
     const isServed = ({ state, claim }: Grant) => state === "held" && ripe.includes(claim);
     this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));
+    this.lastServed = from;
   }
 }

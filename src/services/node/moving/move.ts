@@ -6,6 +6,7 @@
  */
 import { blockKey, indexOf, nodeKey, poolKey, poolOf } from "../../../cluster/records.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
+import { shapeOf } from "../../../cluster/pool.ts";
 import type { Self } from "../../../cluster/node.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress } from "../../../net/address.ts";
@@ -13,7 +14,7 @@ import { stateDirectory } from "../../../process/state-directory.ts";
 import { NodeFiles } from "../files.ts";
 import { inCluster, type OpenCluster, recordsOf } from "../operator/cluster.ts";
 import { DATA_DIRECTORY } from "../paths.ts";
-import { shapeOf } from "../pools.ts";
+
 import { lockForLife, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";

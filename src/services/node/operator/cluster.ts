@@ -4,6 +4,7 @@ import { isNodeName } from "../../../cluster/decoding.ts";
 import { type ClusterRecord, ForeignRecord, MOST_ATTEMPTS, StoreSilent } from "../../../cluster/effects.ts";
 import { type ClusterRecords, foreignFinding } from "../../../cluster/findings.ts";
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
+import { birthOf } from "../../../cluster/pool.ts";
 import { isPoolName } from "../../../cluster/pool-name.ts";
 import {
   ALARM_KEY,
@@ -60,7 +61,7 @@ export async function recordsOf(store: ClusterStore): Promise<ClusterRecords> {
   return {
     pools: new Map((pools.records as Stored<PoolRecord>[]).map(({ key, birth, value }) => {
       const pool = poolFrom(nameIn(key), value);
-      return [pool.name, { pool, birth }];
+      return [pool.name, { pool, birth: birthOf(birth, pool) }];
     })),
     nodes: new Map((nodes.records as Stored<NodeRecord>[]).map(({ key, value }) => [nameIn(key), value])),
     blocks: blocks.records as Stored<BlockRecord>[],

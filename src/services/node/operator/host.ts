@@ -29,7 +29,7 @@ export interface HostFacts {
 /** `records`: for pools that the agent does not keep itself, such as those of a roster. */
 export function hostFacts(self: Self, dataDirectory: string | undefined, records?: ClusterRecords): HostFacts {
   const files = new NodeFiles(dataDirectory ?? DATA_DIRECTORY, stateDirectory());
-  const kept = keptPools(files.readPools()), known = new Set(kept.map(({ name }) => name));
+  const kept = keptPools(files.readPools(), {}), known = new Set(kept.map(({ name }) => name));
   const others = [...records?.pools ?? []].filter(([name]) => !known.has(name)).map(([name, { pool, birth }]) => ({
     kept: { name, birth, value: { layout: pool.layout, ranges: [] } },
     pool,

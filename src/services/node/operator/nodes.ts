@@ -58,14 +58,32 @@ export function nodesIn(records: ClusterRecords, own: string | undefined): Pick<
   const { alarm, nodes, blocks } = records;
   const owners = blocks.flatMap(({ value }) => value.owner?.node ?? []);
   const names = [...new Set([...nodes.keys(), ...owners])].sort();
+  const byOwner = Map.groupBy(blocks, ({ value }) => value.owner?.node),
+    byMachine = new Map(
+      [...Map.groupBy(nodes, ([, { machine }]) => machine)].map(([machine, its]) => [
+        machine,
+        its.map(([name]) => name),
+      ]),
+    );
   return {
     ...alarm !== undefined && { alarm: { ...alarm.value, openBecause: alarmObstacles(alarm, records) } },
-    nodes: names.map((node) => summaryOf(node, records, own)),
+    nodes: names.map((node) => summaryOf(node, records, { own, blocks: byOwner.get(node) ?? [], byMachine })),
   };
 }
 
-function summaryOf(node: string, { nodes, blocks, alarm }: ClusterRecords, own: string | undefined): NodeSummary {
-  const record = nodes.get(node), its = blocks.filter(({ value }) => value.owner?.node === node);
+interface Grouped {
+  own: string | undefined;
+  /** This node's. */
+  blocks: ClusterRecords["blocks"];
+  byMachine: ReadonlyMap<string, readonly string[]>;
+}
+
+function summaryOf(
+  node: string,
+  { nodes, alarm }: ClusterRecords,
+  { own, blocks: its, byMachine }: Grouped,
+): NodeSummary {
+  const record = nodes.get(node);
   const counts: Record<string, number> = {};
   const isDead = ({ value }: typeof its[number]) => fateOf(value, nodes) === "dead";
   for (const block of its) if (!isDead(block)) counts[poolOf(block.key)] = (counts[poolOf(block.key)] ?? 0) + 1;
@@ -83,9 +101,7 @@ function summaryOf(node: string, { nodes, blocks, alarm }: ClusterRecords, own: 
     dead: its.filter(isDead).length,
     isThisHost: node === own,
     // A roster knows no machines.
-    sameMachine: machine
-      ? [...nodes].filter(([name, its]) => name !== node && its.machine === machine).map(([name]) => name)
-      : [],
+    sameMachine: machine ? byMachine.get(machine)!.filter((name) => name !== node) : [],
   };
 }
 
