@@ -71,6 +71,13 @@ export class NodeFiles {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** This host's part in a store ends: in another, it begins anew. Leases stay. */
+  forgetStore(): void {
+    this.saveNotes(NOTHING_NOTED);
+    this.saveHeld(NOTHING_HELD);
+    this.savePools([]);
+  }
+
   /** By block. */
   readForeign(): Record<string, readonly string[]> {
     const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
