@@ -1,4 +1,5 @@
 /** A cluster that people write by hand, as files that are the same on every host: src/cluster/roster.ts. */
+import { errorText } from "../cni/error.ts";
 import { birthOf } from "../cluster/pool.ts";
 import { StoreSilent } from "../cluster/effects.ts";
 import { blockKey, type BlockRecord, type NodeRecord, type PoolRecord, type Stored } from "../cluster/records.ts";
@@ -79,12 +80,21 @@ function namesOf(directory: string): string[] {
 async function lookAgain(directory: string, changed: () => void, signal: AbortSignal): Promise<string> {
   let before: string | undefined;
   while (!signal.aborted) {
-    const now = stateOf(directory);
+    const now = seenOf(directory);
     if (now !== before) changed();
     before = now;
     await delay(LOOK_MS, signal);
   }
   return "it was no longer wanted";
+}
+
+/** What cannot be looked at is said by who reads it. */
+function seenOf(directory: string): string {
+  try {
+    return stateOf(directory);
+  } catch (error) {
+    return errorText(error);
+  }
 }
 
 function stateOf(directory: string): string {

@@ -13,6 +13,7 @@ import {
   usedBlocks,
 } from "./effects.ts";
 import type { ClusterNode } from "./node.ts";
+import { isSingle } from "./pool.ts";
 import {
   ALARM_KEY,
   blockKey,
@@ -42,11 +43,16 @@ export function* claimBlock(
   const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
   if (hasEarlierPool(pool, listed.values())) return undefined;
   const known = new Set([...listed.keys(), ...node.held.grants.map(({ key }) => key)]);
-  const among = (yield* neverUsed(pool, known)) ??
-    [...listed.values()].filter(({ value, isGoing }) =>
-      value.owner === undefined && !isGoing && value.index < pool.size
-    )
-      .map((record) => ({ index: record.value.index, key: record.key, record }));
+  return (yield* claimAmong(node, pool, yield* neverUsed(pool, known), newClaim)) ??
+    (yield* claimAmong(node, pool, givenBack(pool, listed.values()), newClaim));
+}
+
+function* claimAmong(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  among: Candidate[],
+  newClaim: () => string,
+): Steps<string | undefined> {
   while (among.length > 0) {
     const [{ index, key, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
     const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
@@ -64,8 +70,13 @@ interface Candidate {
 /** More blocks than this are drawn from, and not looked through. */
 const FEW = 4096, MOST_DRAWS = 64;
 
-/** Some that have no record; undefined when there is none, or none was found. */
-function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candidate[] | undefined> {
+function givenBack({ size }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): Candidate[] {
+  return [...blocks].filter(({ value, isGoing }) => value.owner === undefined && !isGoing && value.index < size)
+    .map((record) => ({ index: record.value.index, key: record.key, record }));
+}
+
+/** Blocks that have no record, or some of them. */
+function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candidate[]> {
   const candidate = (index: number): Candidate => ({ index, key: blockKey(pool.name, index) });
   const found: Candidate[] = [];
   if (pool.size <= FEW) {
@@ -79,7 +90,7 @@ function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candi
       if (!known.has(one.key)) found.push(one);
     }
   }
-  return found.length > 0 ? found : undefined;
+  return found;
 }
 
 /** Blocks of an earlier pool of this name may have the same addresses under other keys. */
@@ -191,9 +202,9 @@ export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], n
   if (!wasMine) node.quietSince = yield* now();
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
-  const used = yield* usedBlocks();
+  const alarm = yield* node.alarmBirth(), used = yield* usedBlocks();
   for (const pool of pools) yield* verifyBlocks(node, pool, newClaim, used);
-  yield* node.report();
+  yield* node.report(alarm);
 }
 
 function* verifyBlocks(
@@ -227,7 +238,10 @@ interface Verification {
 function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: Verification): Steps<void> {
   const found = yield* readStored<BlockRecord>(key), grant = node.held.grants.find((each) => each.key === key);
   if (found !== undefined && isOwnedBy(found.value, node.self.node, node.held.generation)) {
-    const { version, value: { owner } } = found;
+    const { version, value: { owner, poolBirth, index } } = found;
+    // An earlier pool's, or one that this pool does not have: its addresses are others' by now, or nobody's.
+    const isOfPool = poolBirth === pool.birth && (index < pool.size || isSingle(index));
+    if (grant === undefined && !isOfPool) return;
     if (grant !== undefined && version < grant.version) yield* node.alarm(`${key} is that of an earlier time`);
     const isWiped = node.held.wipedIn === node.self.boot;
     const state = grant?.state ?? (isWiped ? "unknown" : "held");
@@ -236,7 +250,9 @@ function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: 
     yield* node.keepGrant({ key, claim: owner!.claim, state, version });
     return;
   }
-  if (!isUsed && (grant === undefined || !node.isServed(grant))) {
+  // What is another's for good is given up when the last container has gone; nothing more was given out of it.
+  const isLost = found?.value.owner !== undefined && node.conflicts.has(key);
+  if (!isUsed && (grant === undefined || !node.isServed(grant) || isLost)) {
     node.conflicts.delete(key);
     if (grant !== undefined) yield* node.dropGrant(grant);
     return;

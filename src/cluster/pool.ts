@@ -102,6 +102,13 @@ export function blockWith(pool: ClusterPool, address: Uint8Array): number | unde
   if (pool.singles.some((single) => single.length === address.length && compareAddresses(single, address) === 0)) {
     return FIRST_SINGLE + offsetOf(range, address)!;
   }
+  return plainBlockWith(pool, address);
+}
+
+/** The same, as if the pool had no singles: who had it before the address became one may give it out yet. */
+export function plainBlockWith(pool: ClusterPool, address: Uint8Array): number | undefined {
+  const range = pool.ranges.find(({ first }) => first.length === address.length);
+  if (range === undefined) return undefined;
   const distance = toBigInt(address) - toBigInt(range.first), index = distance / range.size;
   return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
 }

@@ -167,6 +167,11 @@ export function indexDirectory(directory: string): string {
   return `${directory}/.patchbay`;
 }
 
+/** It is there when the network's leases have gone to a pool: moved-leases.ts. */
+export function movedPath(directory: string): string {
+  return `${indexDirectory(directory)}/moved`;
+}
+
 function openLocks(options: StoreOptions, create: boolean): number | undefined {
   const { directory, report } = options, path = `${indexDirectory(directory)}/locks`;
   try {

@@ -89,6 +89,7 @@ const inShares: readonly Part[] = [
   { file: "test/explain/healthy.test.ts" },
   { file: "test/explain/open-vswitch.test.ts", named: "broken: " },
   { file: "test/explain/set-ups.test.ts" },
+  { file: "test/faults/block-taken-away.test.ts" },
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },
   { file: "test/faults/ovs-database.test.ts" },

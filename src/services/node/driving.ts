@@ -3,6 +3,7 @@ import { type ClusterEffect, type Steps, StoreSilent } from "../../cluster/effec
 import { ALARM_KEY, type AlarmRecord, type BlockRecord, type Stored } from "../../cluster/records.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
+import { errorText } from "../../cni/error.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 
 /** What the protocol asks of this host. */
@@ -69,8 +70,11 @@ export class ProtocolDriver {
       this.silent = undefined;
       return answer;
     } catch (error) {
-      if (error instanceof StoreSilent) this.fellSilent(error.message);
-      throw error;
+      const silent = error instanceof StoreSilent
+        ? error
+        : new StoreSilent(`${this.store.name} gave an answer that is none: ${errorText(error)}`);
+      this.fellSilent(silent.message);
+      throw silent;
     }
   }
 

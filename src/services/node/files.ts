@@ -64,17 +64,25 @@ export class NodeFiles {
 
   readNotes(): BootNotes {
     const found = this.read(`${this.stateDirectory}/node~boot`) as unknown as BootNotes | undefined;
-    return found === undefined ? NOTHING_NOTED : { hasJoined: found.hasJoined === true, ripe: found.ripe ?? [] };
+    return found === undefined ? NOTHING_NOTED : { hasJoined: found.hasJoined === true, ripe: textsIn(found.ripe) };
   }
 
   saveNotes(notes: BootNotes): void {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** This host's part in a store ends: in another, it begins anew. Leases stay. */
+  forgetStore(): void {
+    this.saveNotes(NOTHING_NOTED);
+    this.saveHeld(NOTHING_HELD);
+    this.savePools([]);
+  }
+
   /** By block. */
   readForeign(): Record<string, readonly string[]> {
     const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
-    return isObject(found) ? found as Record<string, readonly string[]> : {};
+    if (!isObject(found)) return {};
+    return Object.fromEntries(Object.entries(found).map(([key, addresses]) => [key, textsIn(addresses)]));
   }
 
   saveForeign(found: Record<string, readonly string[]>): void {
@@ -142,6 +150,10 @@ export class NodeFiles {
   private write(path: string, value: object, durable: boolean): void {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, ...value })}\n`, { mode: 0o600, durable });
   }
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
 function unreadable(path: string, why: string): Error {

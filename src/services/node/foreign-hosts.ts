@@ -31,6 +31,8 @@ export class ForeignHosts {
   async ask({ pool }: NodePool, { key, claim }: Grant): Promise<boolean> {
     const link = pool.probedLink!;
     const addresses = firstAddressesOf(pool, indexOf(key), MOST_ASKED);
+    if (addresses.length === 0) this.asked.add(claim);
+    if (addresses.length === 0) return true;
     try {
       const found = await foreignAmong(link, addresses);
       this.found.set(key, found);

@@ -9,7 +9,7 @@ import type { NodeAtWork } from "./node-at-work.ts";
 import type { NodeFiles } from "./files.ts";
 import type { NodePool } from "./pools.ts";
 import { obstacleOf } from "./serving.ts";
-import { isOfSingle, SingleKeeper } from "./single-keeper.ts";
+import { FRESH_S, isOfSingle, SingleKeeper } from "./single-keeper.ts";
 import { Wishes } from "./wishes.ts";
 
 /** A block that containers have just gone from is needed again soon. */
@@ -143,6 +143,9 @@ export class PoolKeeper {
       }
       const now = preciseSecondsSinceBoot();
       if (now < (this.claimAgainAt.get(name) ?? 0)) return false;
+      await agent.refreshPools(FRESH_S);
+      const current = agent.pools.find((each) => each.name === name);
+      if (current?.birth !== pool.birth || current.obstacle !== undefined) return false;
       const key = await agent.driver.run(claimBlock(agent.node, pool, newClaim));
       if (key === undefined) {
         if (obstacleOf(agent.node, agent.driver) === undefined) this.full.add(name);

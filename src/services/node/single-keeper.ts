@@ -1,8 +1,8 @@
 /** Addresses that an ADD asks for: claimed when it does, and single ones given back when their container has gone. */
 import { claimThis, releaseBlock } from "../../cluster/blocks.ts";
-import type { Grant } from "../../cluster/effects.ts";
-import { blockWith, isSingle } from "../../cluster/pool.ts";
-import { indexOf } from "../../cluster/records.ts";
+import { type Grant, readStored } from "../../cluster/effects.ts";
+import { blockWith, isSingle, plainBlockWith } from "../../cluster/pool.ts";
+import { blockKey, type BlockRecord, indexOf } from "../../cluster/records.ts";
 import { parseAddress } from "../../net/address.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { newClaim } from "./driving.ts";
@@ -12,6 +12,8 @@ import type { Wishes } from "./wishes.ts";
 
 /** Who has asked for one asks again soon. */
 const UNUSED_S = 60;
+/** What a person has changed meanwhile counts before a claim. */
+export const FRESH_S = 2;
 
 export function isOfSingle({ key }: Grant): boolean {
   return isSingle(indexOf(key));
@@ -50,6 +52,15 @@ export class SingleKeeper {
     await this.claim(pool, own);
   }
 
+  /** Who has the block around a single address may have given it out before it became one. */
+  private async ownerAround(pool: NodePool, address: Uint8Array): Promise<{ owner: string } | undefined> {
+    const { node, driver } = this.agent, index = plainBlockWith(pool.pool, address);
+    if (index === undefined) return undefined;
+    const found = await driver.run(readStored<BlockRecord>(blockKey(pool.name, index)));
+    const owner = found?.value.owner?.node;
+    return owner === undefined || owner === node.self.node ? undefined : { owner };
+  }
+
   /** A block that has the address, where it is not a single one: whoever wants an address of it gets it. */
   private async claim(pool: NodePool, own: readonly Grant[]): Promise<void> {
     const { node, driver } = this.agent, wish = this.wishes.of(pool.name);
@@ -59,8 +70,11 @@ export class SingleKeeper {
     const hasMost = own.filter((grant) => !isOfSingle(grant)).length >= pool.pool.mostBlocks;
     // Before it is tried: a record that is none would be met again and again.
     this.wishes.settle(pool.name);
+    await this.agent.refreshPools(FRESH_S);
     if (index === undefined || (hasMost && !isSingle(index)) || pool.obstacle !== undefined) return;
-    const claimed = await driver.run(claimThis(node, pool, index, newClaim)), others = new Map<string, string>();
+    const around = isSingle(index) ? await this.ownerAround(pool, address) : undefined;
+    const claimed = around ?? await driver.run(claimThis(node, pool, index, newClaim)),
+      others = new Map<string, string>();
     this.ofOthers.set(pool.name, others);
     this.version++;
     if (claimed === true) this.say(`claimed block/${pool.name}.${index}, which is ${wish}`);

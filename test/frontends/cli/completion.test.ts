@@ -84,7 +84,7 @@ describe("the last word may become", () => {
     ["pool |", ["add", "close", "list", "show"]],
     ["pool show |", ["lan", "wan"]],
     ["pool add x |", [":files"]],
-    ["node |", ["check", "drain", "list", "remove", "replace", "sync"]],
+    ["node |", ["adopt", "check", "drain", "export", "import", "list", "move", "remove", "replace", "sync"]],
     ["node check --config |", [":files"]],
     ["add front |", ["db", "free", "web", ":files"]],
     ["add front /run/netns/f", ["/run/netns/free", ":files"]],

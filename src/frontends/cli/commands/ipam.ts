@@ -24,6 +24,7 @@ import { configDirectoryOfCaller } from "../../../runtime/paths.ts";
 import { print, printLine, printToStderr } from "../../../process/output.ts";
 import { textTable } from "../text-table.ts";
 import { checkBlocks, showBlocks } from "../ipam-of-pools.ts";
+import { importWhereabouts, whereaboutsOptions } from "../imported-pools.ts";
 import { clusterOption } from "../shown-pools.ts";
 import { DATA_DIRECTORY } from "../../../services/node/paths.ts";
 
@@ -55,7 +56,8 @@ export const ipamCommand: Command = {
     "cache-dir": runtimeOptions["cache-dir"]!,
     ifname: { value: "NAME", isNeverEmpty: true, help: "release: only the addresses of its interface NAME" },
     all: { help: "show: the blocks of every node, as the store has them" },
-    config: { ...clusterOption["config"]!, help: `show, check: ${clusterOption["config"]!.help}` },
+    config: { ...clusterOption["config"]!, help: `show, check, import --pool: ${clusterOption["config"]!.help}` },
+    ...whereaboutsOptions,
     json: { help: "list, show, check: print JSON" },
   },
   notes: [
@@ -63,6 +65,7 @@ export const ipamCommand: Command = {
     "release NETWORK ADDRESS…                release these addresses, unless a container that lives has one",
     "release NETWORK --container CONTAINER   release all addresses of a container that is gone",
     "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
+    "import whereabouts --file FILE          print a pool that excludes what Whereabouts has given out, or change --pool",
     "export NETWORK                          remove from the directory what Go's host-local does not know",
     "show [POOL]                             print which blocks of pools this host has, and how much of them is leased",
     "check                                   compare the store of pools, what this host was granted, leases, containers",
@@ -82,6 +85,7 @@ export const ipamCommand: Command = {
         if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
         return release(given, placesOf(given, network), addresses);
       case "import":
+        if (network === "whereabouts" && given.has("file")) return importWhereabouts(given);
         return takeOver(importLeases, "indexed", named(given, network));
       case "export":
         return takeOver(exportLeases, "left to Go's host-local", named(given, network));

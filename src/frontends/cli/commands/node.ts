@@ -5,6 +5,7 @@ import { counted } from "../../../contract/counted.ts";
 import { print, printJson, printLine } from "../../../process/output.ts";
 import { attachedOfPool } from "../attached-of-pool.ts";
 import { type Command, type ExitStatus, type GivenArguments, UsageError } from "../command.ts";
+import { movingAction, movingNotes, movingOptions } from "../moving-nodes.ts";
 import { nodeCheckText, nodesText } from "../shown-nodes.ts";
 import { areWrong, clusterOption } from "../shown-pools.ts";
 
@@ -13,10 +14,10 @@ export const nodeCommand: Command = {
   stays: true,
   printsAfterwards: true,
   summary: "stay, and claim blocks of addresses for this host from pools of many hosts; list, check and remove nodes",
-  operands: "[sync|list|check|drain|remove|replace] [NODE]",
+  operands: "[sync|list|check|drain|remove|replace|adopt|import|move|export] [NODE|NETWORK]",
   operandCount: [0, 2],
   // Not the agent itself: its unit takes root's capabilities away.
-  needsRoot: ({ operands: [action] }) => ["check", "replace"].includes(action ?? ""),
+  needsRoot: ({ operands: [action] }) => ["check", "replace", "adopt", "move"].includes(action ?? ""),
   options: {
     ...clusterOption,
     "data-dir": {
@@ -27,6 +28,7 @@ export const nodeCommand: Command = {
     json: { help: "list, check: print JSON" },
     over: { help: "check: take the alarm away, when everybody has looked since and nobody disagrees" },
     undo: { help: "drain: claim again" },
+    ...movingOptions,
     "it-is-off": {
       help: "remove, replace: the machine that is NODE in the store is off, for good or until its next boot",
     },
@@ -38,7 +40,7 @@ export const nodeCommand: Command = {
     "drain NODE     claim nothing more, and give blocks back as they become empty",
     "remove NODE    after a minute in which it may object, give the blocks of a machine that is off to others",
     "replace NODE   on another machine: it is NODE from now on, and the one that was it is off",
-  ].map((line) => `  ${line}\n`).join("") +
+  ].map((line) => `  ${line}\n`).join("") + movingNotes +
     "remove and replace may be interrupted, and repeated. remove without --it-is-off frees only what a node had before it\n" +
     "was removed.\n",
   exitStatus:
@@ -50,11 +52,14 @@ export const nodeCommand: Command = {
     { args: "remove n3 --it-is-off", what: "n3 has burnt: its blocks are free for others" },
   ],
   run(given) {
-    const [action, node] = given.operands;
+    const [action, node] = given.operands, moving = movingAction(given);
+    if (moving !== undefined) return moving;
     if (action === undefined) return running().runAgent(optionsOf(given));
     const work = Object.hasOwn(actions, action) ? actions[action]! : undefined;
     if (work === undefined) {
-      throw new UsageError(`node knows sync, list, check, drain, remove and replace, not ${action}`);
+      throw new UsageError(
+        `node knows sync, list, check, drain, remove, replace, adopt, import, move and export, not ${action}`,
+      );
     }
     const isOfAll = action === "sync" || action === "list";
     if (isOfAll && node !== undefined) throw new UsageError(`"${node}" is one too many`);

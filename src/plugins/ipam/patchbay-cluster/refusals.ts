@@ -136,9 +136,8 @@ function notThis({ pool, options }: PoolPlace, { file, sets }: Served, address: 
 }
 
 function holderOf(directory: string, address: Uint8Array): string {
-  const lease = leaseAt(directory, address);
-  if (lease?.owner === undefined) return `${directory}/${formatAddress(address)} reserves it`;
-  const { containerId, inNetwork } = lease.owner;
+  const { containerId, inNetwork } = leaseAt(directory, address)?.owner ?? {};
+  if (inNetwork === undefined) return `${directory}/${formatAddress(address)} reserves it`;
   return `container ${containerId} of network ${inNetwork} has it`;
 }
 
