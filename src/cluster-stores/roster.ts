@@ -1,4 +1,6 @@
 /** A cluster that people write by hand, as files that are the same on every host: src/cluster/roster.ts. */
+import { errorText } from "../cni/error.ts";
+import { birthOf } from "../cluster/pool.ts";
 import { StoreSilent } from "../cluster/effects.ts";
 import { blockKey, type BlockRecord, type NodeRecord, type PoolRecord, type Stored } from "../cluster/records.ts";
 import { type Roster, type RosterFile, rosterFrom } from "../cluster/roster.ts";
@@ -44,11 +46,13 @@ function recordsIn(directory: string): AnyRecord[] {
   return [...pools, ...nodeFiles.flatMap(({ name }) => recordsOf(name, roster))];
 }
 
-function recordsOf(node: string, { blocks }: Roster): AnyRecord[] {
+function recordsOf(node: string, { pools, blocks }: Roster): AnyRecord[] {
   const record: NodeRecord = { generation: 1, machine: "", boot: "", state: "joined" };
   const owner = { node, generation: 1, claim: "by hand" };
   const own = [...blocks.get(node) ?? []].flatMap(([pool, indices]) =>
-    indices.map((index): AnyRecord => stored(blockKey(pool, index), { poolBirth: BIRTH, index, owner }))
+    indices.map((index): AnyRecord =>
+      stored(blockKey(pool, index), { poolBirth: birthOf(BIRTH, pools.get(pool)!), index, owner })
+    )
   );
   return [stored(`node/${node}`, record), ...own];
 }
@@ -76,12 +80,21 @@ function namesOf(directory: string): string[] {
 async function lookAgain(directory: string, changed: () => void, signal: AbortSignal): Promise<string> {
   let before: string | undefined;
   while (!signal.aborted) {
-    const now = stateOf(directory);
+    const now = seenOf(directory);
     if (now !== before) changed();
     before = now;
     await delay(LOOK_MS, signal);
   }
   return "it was no longer wanted";
+}
+
+/** What cannot be looked at is said by who reads it. */
+function seenOf(directory: string): string {
+  try {
+    return stateOf(directory);
+  } catch (error) {
+    return errorText(error);
+  }
 }
 
 function stateOf(directory: string): string {

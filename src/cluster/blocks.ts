@@ -1,6 +1,7 @@
 /** The life of this node's blocks: claimed, ripened, served, closed, released; and looked after meanwhile. */
 import {
   chosen,
+  ForeignRecord,
   type Grant,
   listBlocks,
   MOST_ATTEMPTS,
@@ -12,6 +13,7 @@ import {
   usedBlocks,
 } from "./effects.ts";
 import type { ClusterNode } from "./node.ts";
+import { isSingle } from "./pool.ts";
 import {
   ALARM_KEY,
   blockKey,
@@ -39,24 +41,61 @@ export function* claimBlock(
 ): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
-  // Blocks of an earlier pool of this name may have the same addresses under other keys.
-  const isOther = ({ value: { owner, poolBirth } }: Stored<BlockRecord>) => owner && poolBirth !== pool.birth;
-  if ([...listed.values()].some(isOther)) return undefined;
-  const free = Array.from({ length: pool.size }, (_, index) => ({ index, key: blockKey(pool.name, index) }))
-    .map((each) => ({ ...each, record: listed.get(each.key) }))
-    .filter(({ record, key }) =>
-      record === undefined
-        ? !node.held.grants.some((grant) => grant.key === key)
-        : record.value.owner === undefined && !record.isGoing
-    );
-  const neverUsed = free.filter(({ record }) => record === undefined),
-    among = neverUsed.length > 0 ? neverUsed : free;
+  if (hasEarlierPool(pool, listed.values())) return undefined;
+  const known = new Set([...listed.keys(), ...node.held.grants.map(({ key }) => key)]);
+  return (yield* claimAmong(node, pool, yield* neverUsed(pool, known), newClaim)) ??
+    (yield* claimAmong(node, pool, givenBack(pool, listed.values()), newClaim));
+}
+
+function* claimAmong(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  among: Candidate[],
+  newClaim: () => string,
+): Steps<string | undefined> {
   while (among.length > 0) {
     const [{ index, key, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
     const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
     if (isMine) return key;
   }
   return undefined;
+}
+
+interface Candidate {
+  index: number;
+  key: string;
+  record?: Stored<BlockRecord>;
+}
+
+/** More blocks than this are drawn from, and not looked through. */
+const FEW = 4096, MOST_DRAWS = 64;
+
+function givenBack({ size }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): Candidate[] {
+  return [...blocks].filter(({ value, isGoing }) => value.owner === undefined && !isGoing && value.index < size)
+    .map((record) => ({ index: record.value.index, key: record.key, record }));
+}
+
+/** Blocks that have no record, or some of them. */
+function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candidate[]> {
+  const candidate = (index: number): Candidate => ({ index, key: blockKey(pool.name, index) });
+  const found: Candidate[] = [];
+  if (pool.size <= FEW) {
+    for (let index = 0; index < pool.size; index++) {
+      const one = candidate(index);
+      if (!known.has(one.key)) found.push(one);
+    }
+  } else {
+    for (let draw = 0; draw < MOST_DRAWS; draw++) {
+      const one = candidate(yield* chosen(pool.size));
+      if (!known.has(one.key)) found.push(one);
+    }
+  }
+  return found;
+}
+
+/** Blocks of an earlier pool of this name may have the same addresses under other keys. */
+function hasEarlierPool({ birth }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): boolean {
+  return [...blocks].some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
 }
 
 /** A block that was asked for by its number: whether it is held now, or the node that has it; undefined when neither. */
@@ -70,6 +109,7 @@ export function* claimThis(
   const key = blockKey(pool.name, index), was = yield* readStored<BlockRecord>(key);
   if (was?.value.owner !== undefined) return { owner: was.value.owner.node };
   if (was?.isGoing || node.held.grants.some((grant) => grant.key === key)) return undefined;
+  if (hasEarlierPool(pool, yield* listedBy(node, pool))) return undefined;
   return (yield* attemptClaim(node, { key, index, pool, was, claim: newClaim() })) || undefined;
 }
 
@@ -156,23 +196,37 @@ export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
   return true;
 }
 
-/** At each connection, when the own record changes, and from time to time. */
+/** At each connection, when the own record may have changed, and whenever a watch of it begins anew. */
 export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], newClaim: () => string): Steps<void> {
   const wasMine = yield* node.confirm();
   if (!wasMine) node.quietSince = yield* now();
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
-  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim);
-  yield* node.report();
+  const alarm = yield* node.alarmBirth(), used = yield* usedBlocks();
+  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim, used);
+  yield* node.report(alarm);
 }
 
-function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, newClaim: () => string): Steps<void> {
+function* verifyBlocks(
+  node: ClusterNode,
+  pool: PoolOfBlocks,
+  newClaim: () => string,
+  usedKeys: readonly string[],
+): Steps<void> {
   const { node: name } = node.self;
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
-  const used = (yield* usedBlocks()).filter((key) => poolOf(key) === pool.name),
+  const used = usedKeys.filter((key) => poolOf(key) === pool.name),
     granted = node.held.grants.filter(({ key }) => poolOf(key) === pool.name),
     keys = new Set([...[...granted, ...listed].map(({ key }) => key), ...used]);
-  for (const key of keys) yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+  for (const key of keys) {
+    try {
+      yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+    } catch (error) {
+      if (!(error instanceof ForeignRecord)) throw error;
+      // The others are looked after all the same.
+      node.conflicts.set(key, "nobody");
+    }
+  }
 }
 
 interface Verification {
@@ -184,7 +238,10 @@ interface Verification {
 function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: Verification): Steps<void> {
   const found = yield* readStored<BlockRecord>(key), grant = node.held.grants.find((each) => each.key === key);
   if (found !== undefined && isOwnedBy(found.value, node.self.node, node.held.generation)) {
-    const { version, value: { owner } } = found;
+    const { version, value: { owner, poolBirth, index } } = found;
+    // An earlier pool's, or one that this pool does not have: its addresses are others' by now, or nobody's.
+    const isOfPool = poolBirth === pool.birth && (index < pool.size || isSingle(index));
+    if (grant === undefined && !isOfPool) return;
     if (grant !== undefined && version < grant.version) yield* node.alarm(`${key} is that of an earlier time`);
     const isWiped = node.held.wipedIn === node.self.boot;
     const state = grant?.state ?? (isWiped ? "unknown" : "held");
@@ -193,7 +250,9 @@ function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: 
     yield* node.keepGrant({ key, claim: owner!.claim, state, version });
     return;
   }
-  if (!isUsed && (grant === undefined || !node.isServed(grant))) {
+  // What is another's for good is given up when the last container has gone; nothing more was given out of it.
+  const isLost = found?.value.owner !== undefined && node.conflicts.has(key);
+  if (!isUsed && (grant === undefined || !node.isServed(grant) || isLost)) {
     node.conflicts.delete(key);
     if (grant !== undefined) yield* node.dropGrant(grant);
     return;

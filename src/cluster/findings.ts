@@ -1,5 +1,5 @@
 /** What is not as it should be in a cluster's records, whose fault it is, and what to type. */
-import { type ClusterPool, countBlocks } from "./pool.ts";
+import { type ClusterPool, countBlocks, isSingle, piecesOf } from "./pool.ts";
 import { overlapsAmong } from "./overlaps.ts";
 import { type AlarmRecord, type BlockRecord, indexOf, type NodeRecord, poolOf, type Stored } from "./records.ts";
 import { recoveryOf } from "./recovery.ts";
@@ -73,7 +73,7 @@ export function nodeFindings(node: string, { isContested, conflicts = [] }: Node
     ...isContested ? [contested] : [],
     ...conflicts.map((key) => ({
       about: key,
-      problem: `containers of ${node} have its addresses, and the store says that it is another's`,
+      problem: `containers of ${node} have its addresses, and the store gives it to another, or to nobody`,
       step: `'patchbay ipam check' on ${node} says which containers: detach them, or those of the other node`,
     })),
   ];
@@ -94,7 +94,7 @@ function blocksFindings({ pools, nodes, blocks }: ClusterRecords): ClusterFindin
   }));
 }
 
-type BlockProblem = "dead" | "unrecorded" | "without pool" | "earlier pool" | "behind";
+type BlockProblem = "dead" | "unrecorded" | "without pool" | "earlier pool" | "behind" | "no single";
 
 function problemOf(
   block: BlockRecord,
@@ -104,6 +104,7 @@ function problemOf(
   if (fate === "dead" || fate === "unrecorded") return fate;
   if (pool === undefined) return "without pool";
   if (block.poolBirth !== pool.birth) return "earlier pool";
+  if (isSingle(block.index)) return piecesOf(pool.pool, block.index).length === 0 ? "no single" : undefined;
   return block.index >= countBlocks(pool.pool) ? "behind" : undefined;
 }
 
@@ -132,12 +133,16 @@ const blockProblems: Record<
   "without pool": (_, keys) => ({ problem: `it has ${keys}, and the store has no such pool: ${givenBack}` }),
   "earlier pool": (_, keys) => ({
     problem:
-      `it has ${keys} of a pool that was deleted and made anew: ${givenBack}, and nothing of the pool is claimed before`,
+      `it has ${keys} of a pool that was deleted, or cut in another way: ${givenBack}, and nothing of the pool is claimed before`,
   }),
   behind: (_, keys) => ({
     problem:
       `it has ${keys}, behind the pool's last block: the pool's ranges have become others, which they must not`,
     step: "give the pool the ranges that it had, and make another pool for others",
+  }),
+  "no single": (_, keys) => ({
+    problem: `it has ${keys}, single addresses that the pool no longer lists: ${givenBack}`,
+    step: 'put them back into "singles", or into "exclude"',
   }),
 };
 
@@ -156,7 +161,9 @@ export function alarmObstacles(alarm: Stored<AlarmRecord>, records: ClusterRecor
   return [
     ...unheard.map((node) => `${node} has not looked since`),
     ...[...owners].filter((node) => !records.nodes.has(node)).map((node) => `${node} has blocks, and no record`),
-    ...conflicts.map(({ node, key }) => `containers of ${node} have addresses of ${key}, which is another node's`),
+    ...conflicts.map(({ node, key }) =>
+      `containers of ${node} have addresses of ${key}, which the store gives to another, or to nobody`
+    ),
     ...records.problems.filter((problem) => problem.startsWith("node/")),
   ];
 }

@@ -11,8 +11,12 @@ export interface HostBlocks {
   isAgentRunning: boolean;
   leases: readonly HostLease[];
   attached: readonly AttachedAddress[];
+  /** Addresses of its blocks that have been found on a segment. */
+  foreign: readonly string[];
   /** With a directory of leases for each pool. */
   leaseDirectory: string;
+  /** Whether commands look for leases there by themselves. */
+  isUsualDirectory: boolean;
 }
 
 export interface HostLease {
@@ -23,6 +27,8 @@ export interface HostLease {
   /** Undefined for a file that names no container. */
   containerId?: string;
   ifName?: string;
+  /** The network in which it is attached. */
+  inNetwork?: string;
   /** Whether some record knows the container. */
   isKnown: boolean;
 }
@@ -47,8 +53,8 @@ export function selfFindings(
   } else if (record.machine !== self.machine) {
     found.push({
       about,
-      problem: `it is another machine, ${short(record.machine)}; this host is ${
-        short(self.machine)
+      problem: `in the store it is ${machineText(record.machine)}; this host is ${
+        machineText(self.machine)
       }, and claims nothing`,
       step:
         `if that machine is off for good, 'patchbay node replace ${self.node} --it-is-off' here; if it runs, this host ` +
@@ -73,7 +79,12 @@ export function selfFindings(
 
 /** A machine's hash, or a boot's id, as people compare them. */
 export function short(hash: string): string {
-  return hash.slice(0, 8) || "of nobody knows which";
+  return hash.slice(0, 8);
+}
+
+/** A node that was removed without a record has no machine. */
+export function machineText(hash: string): string {
+  return hash === "" ? "a machine that nobody knows" : `machine ${short(hash)}`;
 }
 
 /** `records`: of each block that is granted, or that the store lists as this host's. */
@@ -113,12 +124,24 @@ function stepFor(record: Stored<BlockRecord> | undefined, isAgentRunning: boolea
       `here or on ${owner.node}`;
 }
 
-export function grantedLeaseFindings({ held, leases, attached, leaseDirectory }: HostBlocks): ClusterFinding[] {
+export function foreignHostFindings({ foreign }: HostBlocks): ClusterFinding[] {
+  return foreign.map((address) => ({
+    about: address,
+    problem: "another host of the segment has it, although it is the pool's: it is given to nobody here",
+    step: 'take it from that host, or put it into "exclude" of the pool\'s range',
+  }));
+}
+
+export function grantedLeaseFindings(
+  { held, leases, attached, leaseDirectory, isUsualDirectory }: HostBlocks,
+): ClusterFinding[] {
   const granted = new Set(held.grants.map(({ key }) => key)), addresses = new Set(leases.map(keyOfAddress));
   return [
     ...leases.flatMap((lease): ClusterFinding[] => {
-      const { address, block, pool, isKnown } = lease,
-        release = `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
+      const { address, block, pool, inNetwork, isKnown } = lease;
+      const release = isUsualDirectory && inNetwork !== undefined
+        ? `'patchbay ipam release ${inNetwork} ${address}'`
+        : `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
       if (lease.containerId === undefined) return [];
       const who = `container ${lease.containerId}${lease.ifName === undefined ? "" : ` (${lease.ifName})`}`;
       if (block === undefined || !granted.has(block)) {
@@ -128,7 +151,9 @@ export function grantedLeaseFindings({ held, leases, attached, leaseDirectory }:
         return [{
           about: address,
           problem: `${who} leases it, ${where}`,
-          step: "detach the container: another node may give the address out",
+          step: `${
+            inNetwork === undefined ? "detach the container" : `'patchbay del ${inNetwork} ${lease.containerId}'`
+          }: another node may give the address out`,
         }];
       }
       if (isKnown) return [];

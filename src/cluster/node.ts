@@ -141,12 +141,20 @@ export class ClusterNode {
     throw new StoreSilent("the alarm cannot be written");
   }
 
-  /** After it has looked at all of its blocks: whether the alarm may be taken away depends on everybody. */
-  *report(): Steps<void> {
-    const alarm = yield* readStored<AlarmRecord>(ALARM_KEY), { record } = this;
+  *alarmBirth(): Steps<string | undefined> {
+    return (yield* readStored<AlarmRecord>(ALARM_KEY))?.birth;
+  }
+
+  /**
+   * After it has looked at all of its blocks: whether the alarm may be taken away depends on everybody. `since`: the birth of
+   * the alarm before it looked, because one that was raised meanwhile may be about what it has not seen.
+   */
+  *report(since: string | undefined): Steps<void> {
+    const heard = yield* this.alarmBirth(), { record } = this;
+    if (heard !== since) return;
     // Two machines with one name would write over what the other says.
     if (record === undefined || record.value.boot !== this.self.boot) return;
-    const conflicts = [...this.conflicts.keys()].sort(), heard = alarm?.birth;
+    const conflicts = [...this.conflicts.keys()].sort();
     const { heard: before, conflicts: known = [], ...value } = record.value;
     if (before === heard && JSON.stringify(known) === JSON.stringify(conflicts)) return;
     const written = yield* putRecord<NodeRecord>(record.key, record, {

@@ -49,6 +49,9 @@ export function poolFrom(name: string, value: unknown): ClusterPool {
     probedLink: record["probe"] === undefined ? undefined : probedLinkFrom(record["probe"], layout),
   };
   if (countBlocks(pool) === 0) throw invalid("ranges", "they are smaller than one block");
+  if (pool.singles.length > 0 && layout === "routed") {
+    throw invalid("singles", "each address of a routed pool is in a block");
+  }
   if (pool.singles.length > MOST_SINGLES) throw invalid("singles", `there are more than ${MOST_SINGLES}`);
   return pool;
 }

@@ -102,6 +102,31 @@ export function blockWith(pool: ClusterPool, address: Uint8Array): number | unde
   if (pool.singles.some((single) => single.length === address.length && compareAddresses(single, address) === 0)) {
     return FIRST_SINGLE + offsetOf(range, address)!;
   }
+  return plainBlockWith(pool, address);
+}
+
+/** The same, as if the pool had no singles: who had it before the address became one may give it out yet. */
+export function plainBlockWith(pool: ClusterPool, address: Uint8Array): number | undefined {
+  const range = pool.ranges.find(({ first }) => first.length === address.length);
+  if (range === undefined) return undefined;
   const distance = toBigInt(address) - toBigInt(range.first), index = distance / range.size;
   return distance < 0n || index >= BigInt(countBlocks(pool)) ? undefined : Number(index);
+}
+
+/** What may never change under a pool's blocks. */
+export function shapeOf({ layout, ranges }: ClusterPool): string {
+  return JSON.stringify([
+    layout,
+    ranges.map(({ subnet, first, last, size }) => [
+      [...subnet.bytes, subnet.bits],
+      [...first],
+      [...last],
+      String(size),
+    ]),
+  ]);
+}
+
+/** Blocks say of which pool they are: one that is cut in another way is another pool, whatever its name and record. */
+export function birthOf(birth: string, pool: ClusterPool): string {
+  return `${birth}-${new Bun.CryptoHasher("sha256").update(shapeOf(pool)).digest("hex").slice(0, 12)}`;
 }

@@ -1,6 +1,6 @@
 /** A pool's blocks for people: neighbours that have the same to be said of them are one line. */
 import { formatAddress, formatPrefix } from "../net/address.ts";
-import { type ClusterPool, countBlocks, piecesOf } from "./pool.ts";
+import { blockWith, type ClusterPool, countBlocks, piecesOf } from "./pool.ts";
 import { type BlockRecord, isDead, type NodeRecord, type Stored } from "./records.ts";
 
 /** `dead`: its node was removed, and the block was not freed. `unrecorded`: the store does not know the node. */
@@ -16,6 +16,8 @@ export interface BlockRun {
   isOfEarlierPool?: true;
   /** Somebody has asked to delete it. */
   isGoing?: true;
+  /** An address that only who asks for it gets. */
+  isSingle?: true;
   /** `10.0.0.16-10.0.0.47`, one for each family. */
   addresses: string[];
 }
@@ -31,7 +33,7 @@ export interface RunsOf {
 
 type Said = Omit<BlockRun, "first" | "last" | "addresses">;
 
-/** All of the pool's blocks in order. */
+/** All of the pool's blocks in order, and behind them its singles. */
 export function runsOf({ pool, birth, blocks, nodes }: RunsOf): BlockRun[] {
   const count = countBlocks(pool), runs: { first: number; last: number; said: Said }[] = [];
   const add = (first: number, last: number, said: Said) => {
@@ -49,7 +51,16 @@ export function runsOf({ pool, birth, blocks, nodes }: RunsOf): BlockRun[] {
     at = index + 1;
   }
   if (at < count) add(at, count - 1, { fate: "free" });
+  for (const index of singlesOf(pool)) {
+    const block = blocks.find(({ value }) => value.index === index);
+    const said = block === undefined ? { fate: "free" as const } : saidOf(block, birth, nodes);
+    runs.push({ first: index, last: index, said: { ...said, isSingle: true } });
+  }
   return runs.map(({ first, last, said }) => ({ first, last, ...said, addresses: addressesOf(pool, first, last) }));
+}
+
+function singlesOf(pool: ClusterPool): number[] {
+  return pool.singles.flatMap((address) => blockWith(pool, address) ?? []).sort((one, other) => one - other);
 }
 
 function saidOf({ value, isGoing }: Stored<BlockRecord>, birth: string, nodes: RunsOf["nodes"]): Said {

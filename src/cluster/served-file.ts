@@ -57,6 +57,8 @@ export interface ServedPool {
   blocks: { served: number; ripening: number; closing: number; unknown: number };
   /** Why no block comes to it: `draining`, `an alarm: …`; undefined when one may come any time. */
   obstacle?: string;
+  /** Each of the pool's blocks had an owner when the agent looked last: others may give one back any time. */
+  isFull?: true;
   /** The store does not answer: since when, in seconds since the boot, and what it says. */
   silent?: { since: number; why: string };
 }

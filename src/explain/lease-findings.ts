@@ -43,6 +43,7 @@ export function leaseFindings(
 interface Place {
   dataDirectory: string;
   folder: string;
+  isPool: boolean;
 }
 
 function directoryOf({ dataDirectory, folder }: Place): string {
@@ -58,7 +59,8 @@ interface HeldAt {
 
 /** Undefined for what people have put there. */
 function heldAt(place: Place, { address, owner }: LeaseFile): HeldAt | undefined {
-  return owner && { place, network: owner.inNetwork ?? place.folder, address, owner };
+  const network = place.isPool ? owner?.inNetwork : place.folder;
+  return owner === undefined || network === undefined ? undefined : { place, network, address, owner };
 }
 
 function listing({ dataDirectory, folder }: Place, network: string): string {
@@ -73,7 +75,12 @@ const DEFAULTS = [DEFAULT_DATA_DIRECTORY, DEFAULT_POOLS_DIRECTORY];
 function defaultPlaces(): Place[] {
   return DEFAULTS.flatMap((dataDirectory) => {
     const entries = exists(dataDirectory) ? entriesIn(dataDirectory) : [];
-    return entries.filter(({ kind }) => kind === "directory").map(({ name }) => ({ dataDirectory, folder: name }));
+    const isPool = dataDirectory === DEFAULT_POOLS_DIRECTORY;
+    return entries.filter(({ kind }) => kind === "directory").map(({ name }) => ({
+      dataDirectory,
+      folder: name,
+      isPool,
+    }));
   }).filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
 }
 
@@ -116,14 +123,11 @@ function placesIn(configuration: string, network: string, type: string | undefin
   const document = undefinedOnError(() => parseDocument(configuration, ""));
   const ipam = isObject(document) ? field(document, "ipam") : undefined;
   if (!isObject(ipam)) return [];
-  const isOfPools = type === "patchbay-cluster", pools = field(ipam, "pools");
-  const names = type === "host-local"
-    ? [network]
-    : isOfPools
-    ? Array.isArray(pools) ? pools : [field(ipam, "pool")]
-    : [];
-  const dataDirectory = field(ipam, "dataDir") ?? (isOfPools ? DEFAULT_POOLS_DIRECTORY : DEFAULT_DATA_DIRECTORY);
+  const isPool = type === "patchbay-cluster", pools = field(ipam, "pools"), pool = field(ipam, "pool");
+  if (!isPool && type !== "host-local") return [];
+  const folders = isPool ? Array.isArray(pools) ? pools : [pool] : [network];
+  const dataDirectory = field(ipam, "dataDir") ?? (isPool ? DEFAULT_POOLS_DIRECTORY : DEFAULT_DATA_DIRECTORY);
   if (typeof dataDirectory !== "string" || !dataDirectory.startsWith("/")) return [];
-  const places = names.filter((name) => typeof name === "string").map((folder) => ({ dataDirectory, folder }));
-  return places.filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
+  return folders.filter((folder) => typeof folder === "string").map((folder) => ({ dataDirectory, folder, isPool }))
+    .filter((place) => undefinedOnError(() => directoryOf(place)) !== undefined);
 }

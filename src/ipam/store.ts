@@ -36,6 +36,8 @@ export interface StoreOptions {
   report(note: string): void;
   /** Before the directory is made: throws when there is nothing to lease. */
   beforeMaking?(): void;
+  /** How long to wait for another process that has a lock; minutes, unless somebody has something else to do. */
+  readonly patienceMs?: number;
 }
 
 /** The store while this process works on it: see `inStore`. */
@@ -144,8 +146,8 @@ function withLocks<T>(
   const mappings: ArrayBuffer[] = [];
   try {
     // In this order: a process that waits for an owner must not delay the exclusive lock of others.
-    if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 });
-    lockRangeShared(locksFd, IN_USE);
+    if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 }, options.patienceMs);
+    lockRangeShared(locksFd, IN_USE, options.patienceMs);
     requireNamed({ directory: options.directory, locksFd });
     return work({ ...options, locksFd, isExclusive: false, lapses: 0, blocks: new Map(), mappings });
   } finally {
@@ -163,6 +165,11 @@ export function requireStore(directory: string): void {
 
 export function indexDirectory(directory: string): string {
   return `${directory}/.patchbay`;
+}
+
+/** It is there when the network's leases have gone to a pool: moved-leases.ts. */
+export function movedPath(directory: string): string {
+  return `${indexDirectory(directory)}/moved`;
 }
 
 function openLocks(options: StoreOptions, create: boolean): number | undefined {
@@ -203,12 +210,12 @@ export function atCursor(store: Store, work: () => void): void {
 }
 
 /** Runs `work` while no other process works on the network. Blocks opened before may be outdated: open them again. */
-export function exclusively<T>(store: Store, work: () => T, patienceMs?: number): T {
+export function exclusively<T>(store: Store, work: () => T): T {
   if (store.isExclusive) return work();
   // Give up the shared lock first: two processes that upgrade it would wait for each other.
   store.lapses++;
   unlockRange(store.locksFd, IN_USE);
-  lockRangeExclusive(store.locksFd, IN_USE, patienceMs);
+  lockRangeExclusive(store.locksFd, IN_USE, store.patienceMs);
   requireNamed(store);
   store.blocks.clear();
   store.isExclusive = true;

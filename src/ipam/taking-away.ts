@@ -17,11 +17,11 @@ export function leasedExclusively<Value>(
   work: (leased: readonly Uint8Array[]) => Value,
   patienceMs?: number,
 ): Value {
-  return inStore(options, undefined, (store) =>
+  return inStore({ ...options, patienceMs }, undefined, (store) =>
     exclusively(store, () => {
       endEarlierBoot(store);
       removeEmptyFiles(store);
       settleAll(store, existingBlocks(store));
       return work(leasedAddresses(store.directory));
-    }, patienceMs));
+    }));
 }

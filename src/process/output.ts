@@ -32,19 +32,30 @@ function writeInterruptibly(bytes: Uint8Array): void {
 }
 
 /** What the work prints is written when it has ended, or has failed: nobody who does not read stops it half-way. */
-export function printingAfterwards<Status>(work: () => Status): Status {
+export function printingAfterwards<Status extends number | Promise<number>>(work: () => Status): Status {
   unprinted = "";
   let status: Status;
   try {
     status = work();
   } catch (error) {
-    try {
-      printCollected();
-    } catch {
-      // The work's own error says more.
-    }
-    throw error;
+    throw printedBefore(error);
   }
+  if (typeof status !== "number") {
+    return status.then(printedAfter, (error) => Promise.reject(printedBefore(error))) as Status;
+  }
+  return printedAfter(status);
+}
+
+function printedBefore(error: unknown): unknown {
+  try {
+    printCollected();
+  } catch {
+    // The work's own error says more.
+  }
+  return error;
+}
+
+function printedAfter<Status>(status: Status): Status {
   try {
     printCollected();
   } catch (error) {

@@ -4,7 +4,7 @@
  * Longer than 300 lines: it has every rule, with one small store for all.
  */
 import { describe, expect, test } from "bun:test";
-import { claimBlock, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
+import { claimBlock, claimThis, releaseBlock, ripenBlock, verifyNode } from "../../src/cluster/blocks.ts";
 import type { BootNotes, ClusterEffect, ClusterRecord, KeptState, PutOutcome } from "../../src/cluster/effects.ts";
 import { ClusterNode } from "../../src/cluster/node.ts";
 import { ALARM_KEY, type BlockRecord, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
@@ -172,6 +172,23 @@ function joined(given: Given) {
   world.run(world.node.join());
   return world;
 }
+
+describe("claiming", () => {
+  test("nothing beside blocks of an earlier pool of that name, also not by number", () => {
+    const earlier = { ["block/p.1"]: block({ index: 1, poolBirth: "0", owner: { ...own, node: "n2" } }) };
+    const world = open({ records: { [RECORD]: MINE, ...earlier } });
+    world.run(world.node.join());
+    expect(world.run(claimBlock(world.node, POOL, () => "d"))).toBeUndefined();
+    expect(world.run(claimThis(world.node, POOL, 0, () => "d"))).toBeUndefined();
+    expect(world.valueOf(KEY)).toBeUndefined();
+  });
+
+  test("a pool of a million blocks is drawn from, and not looked through", () => {
+    const world = open({ records: { [RECORD]: MINE } });
+    world.run(world.node.join());
+    expect(world.run(claimBlock(world.node, { ...POOL, size: 1 << 20 }, () => "d"))).toStartWith("block/p.");
+  });
+});
 
 describe("ripening", () => {
   const held: Given = { records: { [KEY]: block({ owner: own }) }, kept: { grants: [GRANT] } };

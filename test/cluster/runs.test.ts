@@ -1,9 +1,11 @@
 /** A pool's blocks as lines: neighbours of one owner are one. */
 import { expect, test } from "bun:test";
 import { poolFrom } from "../../src/cluster/pool-decoding.ts";
+import { blockWith } from "../../src/cluster/pool.ts";
 import { blockKey, type BlockOwner, type NodeRecord, type Stored } from "../../src/cluster/records.ts";
 import type { BlockRecord } from "../../src/cluster/records.ts";
 import { runsOf } from "../../src/cluster/runs.ts";
+import { parseAddress } from "../../src/net/address.ts";
 
 const pool = poolFrom("lan", { layout: "flat", ranges: [{ cidr: "10.0.0.0/24", from: "10.0.0.16", blockSize: 16 }] });
 const routed = poolFrom("pods", {
@@ -90,5 +92,20 @@ test("blocks of one address", () => {
   expect(linesOf([block(0, ["n1", 2])], singles)).toEqual([
     "0-0 owned n1, 10.0.0.7, generation",
     "1-1 free, 10.0.0.8",
+  ]);
+});
+
+test("single addresses are behind the blocks, each with its owner", () => {
+  const withSingles = poolFrom("lan", {
+    layout: "flat",
+    ranges: [{ cidr: "10.0.0.0/24", from: "10.0.0.16", to: "10.0.0.47", blockSize: 16 }],
+    singles: ["10.0.0.201", "10.0.0.20"],
+  });
+  const index = blockWith(withSingles, parseAddress("10.0.0.201")!)!;
+  expect(linesOf([block(0, ["n1", 2]), block(index, ["n1", 2])], withSingles)).toEqual([
+    "0-0 owned n1, 10.0.0.16-10.0.0.31, generation",
+    "1-1 free, 10.0.0.32-10.0.0.47",
+    "1048596-1048596 free, 10.0.0.20, isSingle",
+    "1048777-1048777 owned n1, 10.0.0.201, generation, isSingle",
   ]);
 });

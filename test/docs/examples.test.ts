@@ -16,6 +16,7 @@ import { isListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
+import { serving } from "../support/served-pool.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const examples = `${root}/examples`;
@@ -25,13 +26,15 @@ const needs: Record<string, Feature> = {
   dummy: "dummy links",
   ipvlan: "ipvlan links",
   macvlan: "macvlan links",
+  "patchbay-cluster": "macvlan links",
   sbr: "macvlan links",
   vlan: "VLAN links",
   vrf: "VRF links",
 };
 
-/** A network card, and what flanneld writes. */
+/** A network card, what flanneld writes, and what an agent does. */
 const machineFor: Record<string, string> = {
+  "patchbay-cluster": serving(),
   card: `
     ip link add eth1 type veth peer name wire
     echo 1 >/proc/sys/net/ipv6/conf/wire/disable_ipv6

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { overview } from "../../src/explain/explanation.schema.ts";
 import { commandsOn } from "../support/commands.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
+import { POOLS, serve } from "../support/served-pool.ts";
 
 let machine: Machine;
 const directory = mkdtempSync(`${tmpdir()}/leases-`);
@@ -58,4 +59,29 @@ test("a container is named as people name it", async () => {
   expect((await findings()).map(({ text }) => text)).toContain(
     "10.40.0.2 of web (0123456789ab), network shop, has no lease of its own: another may get it",
   );
+});
+
+test("a lease of a pool says its network", async () => {
+  const name = "pooled", ipam = { type: "patchbay-cluster", pool: "lan" };
+  const plugins = [{ type: "bridge", bridge: "pooled0", ipam }];
+  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
+  await serve(machine, { routes: [{ dst: "0.0.0.0/0" }] });
+  await machine.container("pod");
+  const before = await findings();
+  await must("add", name, "pod");
+  await machine.sh(`printf 'printer' >${POOLS}/lan/10.50.0.30; mkdir ${POOLS}/lost+found`);
+  const since = async () => (await findings()).filter(({ text }) => before.every((one) => one.text !== text));
+  expect((await since()).filter(({ code }) => code.startsWith("lease"))).toEqual([]);
+  await machine.sh(`for n in 25; do printf 'lost\\r\\neth0\\r\\nother' >${POOLS}/lan/10.50.0.$n; done`);
+  const leases = async () =>
+    (await since()).filter(({ code }) => code.startsWith("lease")).map(({ code, text }) => `${code}: ${text}`);
+  expect(await leases()).toEqual([
+    "lease-unheld: 1 lease of other without an attachment on record, such as 10.50.0.25 of lost: 'patchbay ipam list other'",
+  ]);
+  await machine.sh(`rm ${POOLS}/lan/10.50.0.2?; printf 'lost\\r\\neth0\\r\\npooled' >${POOLS}/lan/10.50.0.16`);
+  expect(await leases()).toEqual([
+    "lease-unheld: 1 lease of pooled without an attachment on record, such as 10.50.0.16 of lost: " +
+    "'patchbay ipam list pooled'",
+    expect.stringMatching(/^lease-missing: 10\.50\.0\.16 of pod.*, and lost has one for it: another may get it$/),
+  ]);
 });

@@ -34,6 +34,12 @@ test("createLease() writes the bytes that Go's plugin writes, for root alone to 
   expect(statSync(join(made.path, "10.88.0.2")).mode & 0o777).toBe(0o600);
 });
 
+test("an owner in a directory that networks share has a third line, which is read again", () => {
+  const owner = { containerId: "ctr-0001", ifName: "eth0", inNetwork: "net" };
+  expect(leaseText(owner)).toBe(`${text}\r\nnet`);
+  expect(leaseOwnerIn(leaseText(owner))).toEqual(owner);
+});
+
 test("createLease() names IPv6 files as Go does", () => {
   using made = directory();
   createLease(made.path, address("2001:DB8:0::5"), text, true);
@@ -80,6 +86,9 @@ test.each([
   ["not a container", undefined],
   ["", undefined],
   ["-c1\r\neth0", undefined],
+  ["c1\r\neth0\r\nnet", { containerId: "c1", ifName: "eth0", inNetwork: "net" }],
+  ["c1\r\neth0\r\n", undefined],
+  ["c1\r\neth0\r\nnet\r\nmore", undefined],
 ])("leaseOwnerIn(%j)", (content, owner) => expect(leaseOwnerIn(content)).toEqual(owner));
 
 test("removeLease() removes only what says so, and answers what was said", () => {

@@ -13,6 +13,7 @@ import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATIENT, startOpenVswitch } from "../support/open-vswitch.ts";
 import { PATCHBAY } from "../support/plugins.ts";
+import { serving } from "../support/served-pool.ts";
 
 interface Attachment {
   conf: Record<string, unknown> & { type: string };
@@ -138,6 +139,20 @@ const attachments: Record<string, Attachment> = {
       masquerade: [["nft flush ruleset", "masquerade of 10.20.0.2"]],
       carrier: [["ip -n c1 link set net0 down", /link veth\w+ is (lower-?layer-?)?down/]],
       ipam: [["rm -r /var/lib/cni/networks/net", "ctr-c1", "stays"]],
+    },
+  },
+  "an address of a pool": {
+    conf: { type: "ptp", ipam: { type: "patchbay-cluster", pool: "lan" } },
+    prepare: serving(),
+    altered: {
+      ipam: [
+        ["rm -r /var/lib/patchbay/pools", "ctr-c1 in pool lan", "stays"],
+        [
+          "printf 'ctr-c1\\r\\neth0\\r\\nother' >/var/lib/patchbay/pools/lan/10.50.0.16",
+          "ctr-c1 in pool lan",
+          "stays",
+        ],
+      ],
     },
   },
   "bridge with a link that stays down": {

@@ -24,7 +24,9 @@ test("copied to a host, its units are left as they are, and removed with the plu
     tar -xzf ${archive} -C ${units} --strip-components=2 --wildcards '*/systemd/*'
     sed -i s,/opt/cni/bin/,/run/cni/, ${units}/*`);
   const copied = await machine.sh(`cd ${units}; ls`);
-  expect(copied).toBe("cni-dhcp.service\ncni-dhcp.socket\npatchbay.service\npatchbay.socket\n");
+  expect(copied).toBe(
+    "cni-dhcp.service\ncni-dhcp.socket\npatchbay-node.service\npatchbay.service\npatchbay.socket\n",
+  );
   const { code, stdout, asked } = await install("--dhcp", "--resident");
   expect([code, stdout.includes(units)]).toEqual([0, false]);
   expect(asked).toEqual(["enable --now patchbay.socket", "enable --now cni-dhcp.socket"]);

@@ -48,6 +48,8 @@ const aside = [
   "test/plugins/skeleton.test.ts",
   // Sends a packet for every cell of the page: the policies have theirs in kernel/firewall-packets.test.ts and others.
   "test/kernel/who-reaches-whom.test.ts",
+  // The whole minute in which a node may object, in ten clusters.
+  "test/frontends/cli/node-removal.test.ts",
   "test/services/dhcp/plugin/floods.test.ts",
   // It fetches VitePress, which nothing else needs.
   "test/docs/site.test.ts",
@@ -87,6 +89,7 @@ const inShares: readonly Part[] = [
   { file: "test/explain/healthy.test.ts" },
   { file: "test/explain/open-vswitch.test.ts", named: "broken: " },
   { file: "test/explain/set-ups.test.ts" },
+  { file: "test/faults/block-taken-away.test.ts" },
   { file: "test/faults/errno-sweep.test.ts" },
   { file: "test/faults/kill-sweep.test.ts" },
   { file: "test/faults/ovs-database.test.ts" },

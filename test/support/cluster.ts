@@ -1,7 +1,7 @@
 /** A machine with etcd, and agents of nodes in it: each has directories of its own, and a boot that a test may end. */
 import type { Subprocess } from "bun";
 import { servedFrom, type ServedPool } from "../../src/cluster/served-file.ts";
-import { type Machine, openMachine } from "./machine.ts";
+import { type Machine, openMachine, type Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const ENDPOINT = "http://127.0.0.1:2379";
@@ -37,6 +37,14 @@ export interface ClusterHost {
   /** What it has said on stderr since it started first. */
   said(): Promise<string>;
   sync(): Promise<{ code: number; stderr: string }>;
+  /** `patchbay WORDS` with this node's configuration and directories. */
+  ask(words: string, stdin?: string): Promise<Outcome>;
+  /** The same as a line of a shell, outside of it. */
+  line(words: string): string;
+  /** A shell script on this node, which must succeed. */
+  inside(script: string): Promise<string>;
+  /** From now on the machine's fingerprint is another. */
+  becomeMachine(id: string): Promise<void>;
   served(pool: string): Promise<ServedPool | undefined>;
   /** Until the file of the pool is so. */
   until(pool: string, isSo: (served: ServedPool | undefined) => boolean): Promise<ServedPool>;
@@ -129,15 +137,14 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
     machine.sh(`rm -rf ${run}; printf '%08x-0000-4000-8000-000000000000\\n' ${++boots} > ${boot}`);
   await machine.run(["sh", "-c", `cat > ${file}`], { stdin: JSON.stringify({ node: name, ...conf }) });
   const environment = { PATCHBAY_STATE_DIR: run };
+  const ownBoot = `test ! -e ${boot} || mount --bind ${boot} /proc/sys/kernel/random/boot_id`;
+  let own = ownBoot;
   // A mount namespace of its own has another boot's id.
-  const command = (words: string, output: string) => [
-    "unshare",
-    "--mount",
-    "sh",
-    "-c",
-    `test ! -e ${boot} || mount --bind ${boot} /proc/sys/kernel/random/boot_id; export PATCHBAY_STATE_DIR=${run}; ` +
-    `exec ${PATCHBAY} node ${words} --config ${file} --data-dir ${kept} ${output}`,
-  ];
+  const inside = (
+    line: string,
+  ) => ["unshare", "--mount", "sh", "-c", `${own}; export PATCHBAY_STATE_DIR=${run}; ${line}`];
+  const command = (words: string, output: string) =>
+    inside(`exec ${PATCHBAY} node ${words} --config ${file} --data-dir ${kept} ${output}`);
   let agent: Subprocess | undefined;
   const host: ClusterHost = {
     name,
@@ -155,6 +162,22 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
     },
     said: () => machine.sh(`cat ${log} 2>/dev/null || true`),
     sync: () => machine.run(command("sync", "")),
+    ask(words, stdin) {
+      const hasDirectory = /^(node|ipam) (check|replace|show|list)\b/.test(words);
+      const line = `exec ${PATCHBAY} ${words} --config ${file} ${hasDirectory ? `--data-dir ${kept}` : ""}`;
+      return machine.run(inside(line), stdin === undefined ? {} : { stdin });
+    },
+    line: (words) => `PATCHBAY_STATE_DIR=${run} exec ${PATCHBAY} ${words} --config ${file}`,
+    async inside(script) {
+      const { code, stdout, stderr } = await machine.run(inside(script));
+      if (code !== 0) throw new Error(`${script}: ${stderr || stdout}`);
+      return stdout;
+    },
+    async becomeMachine(id) {
+      const etc = `/run/nodes/${name}/etc`;
+      await machine.sh(`[ -d ${etc} ] || cp -a /etc ${etc}; rm -f ${etc}/machine-id; echo ${id} > ${etc}/machine-id`);
+      own = `${ownBoot}; mount --bind ${etc} /etc`;
+    },
     async served(pool) {
       const text = await machine.sh(`cat '${run}/pool~${pool}' 2>/dev/null || true`);
       return text === "" ? undefined : servedFrom(text);

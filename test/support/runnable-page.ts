@@ -4,7 +4,7 @@
  * anything.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { root } from "./documents.ts";
 import type { Machine } from "./machine.ts";
 
@@ -15,7 +15,8 @@ export type Step =
 export function stepsOf(path: string, text = readFileSync(join(root, path), "utf8")): Step[] {
   const steps: Step[] = [];
   for (const { 1: before, 2: language, 3: block } of text.matchAll(/((?:^(?!```).*\n)*)^```(\w*)\n([^]*?)^```$/gm)) {
-    const last = steps.at(-1), file = [...before!.matchAll(/`(\/etc\/cni\/net\.d\/[\w.-]+)`/g)].at(-1)?.[1];
+    const last = steps.at(-1),
+      file = [...before!.matchAll(/`(\/etc\/(?:cni\/net\.d|patchbay)(?:\/[\w.-]+)+)`/g)].at(-1)?.[1];
     if (language === "json" && file !== undefined) steps.push({ kind: "file", path: file, text: block! });
     else if (language === "sh") steps.push({ kind: "commands", text: block!, prints: [] });
     else if (language === "text" && last?.kind === "commands") last.prints = block!.trim().split("\n");
@@ -30,7 +31,7 @@ export async function runPage(machine: Machine, steps: readonly Step[], folder =
   const script = steps.map((step) =>
     step.kind === "commands"
       ? `echo "${mark}"\n${step.text}`
-      : `mkdir -p /etc/cni/net.d\ncat >${step.path} <<'END OF FILE'\n${step.text}END OF FILE`
+      : `mkdir -p ${dirname(step.path)}\ncat >${step.path} <<'END OF FILE'\n${step.text}END OF FILE`
   );
   const { code, stdout } = await machine.run(["sh", "-ec", ["exec 2>&1", `cd ${folder}`, ...script].join("\n")]);
   const printed = stdout.split(mark).slice(1);

@@ -19,7 +19,7 @@ export interface ProgramsCredential {
 }
 
 /** Nothing else is done meanwhile, so it must not take long. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 3000;
 
 /** Throws an error that names the program. */
 export function askProgram(program: CredentialProgram, access: ApiAccess): ProgramsCredential {

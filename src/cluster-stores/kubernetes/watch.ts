@@ -6,7 +6,8 @@ import type { KubernetesApi } from "./api.ts";
 import { pathOf } from "./objects.ts";
 import { apiRefusal } from "./refusals.ts";
 
-const RENEWED_S = 60;
+/** Within the time in which a node that is removed may object. */
+const RENEWED_S = 40;
 /** The server ends it in time, unless it is cut off. */
 const LATE_MS = 5000;
 export const NOT_WANTED = "it was no longer wanted";

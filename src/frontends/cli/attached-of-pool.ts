@@ -4,9 +4,22 @@ import { undefinedOnError } from "../../cni/error.ts";
 import { listAllLedgers } from "../../engine/ledger/ledger.ts";
 import type { LedgerAdd } from "../../engine/ledger/record.ts";
 
-export function attachedOfPool(pool: string): string[] {
+export interface AttachedOfPool {
+  address: string;
+  network: string;
+  containerId: string;
+}
+
+export function containersOfPool(pool: string): AttachedOfPool[] {
   return listAllLedgers().flatMap(({ adds }) => adds.filter((add) => poolsOf(add).includes(pool)))
-    .flatMap(({ answer }) => answer?.addresses ?? []);
+    .flatMap(({ answer, header: { network, containerId } }) =>
+      // As the answer of an ADD has them, with the length of their prefix.
+      (answer?.addresses ?? []).map((prefix) => ({ address: prefix.split("/")[0]!, network, containerId }))
+    );
+}
+
+export function attachedOfPool(pool: string): string[] {
+  return containersOfPool(pool).map(({ address }) => address);
 }
 
 function poolsOf({ header }: LedgerAdd): unknown[] {

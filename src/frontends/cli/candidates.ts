@@ -3,7 +3,9 @@
  * values, networks, containers, attachments and leases. Nothing is compared with the kernel.
  */
 import { gistOf, type KnownAttachment } from "../../engine/operator/known-attachment.ts";
+import { undefinedOnError } from "../../cni/error.ts";
 import { namesIn } from "../../ffi/files.ts";
+import { stateDirectory } from "../../process/state-directory.ts";
 import { listNetworkFiles } from "../../runtime/conf/directory.ts";
 import { awaitsValue, type Command, type GivenArguments, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
@@ -132,7 +134,10 @@ function operandsFor(place: BegunCommand): Groups {
   const wanted = (words[position] ?? (last?.includes("…") ? last : undefined))?.replace(/[[\]…]/g, "");
   switch (wanted) {
     case "NETWORK":
-      return [name === "ipam" ? wordsOf(networksWithLeases(given)) : networksFor(place)];
+      if (name === "ipam") return [wordsOf(given.operands[0] === "show" ? servedPools() : networksWithLeases(given))];
+      return [networksFor(place)];
+    case "POOL":
+      return [wordsOf(servedPools())];
     case "NETNS":
       return Object.assign([netnsNames(), netnsPaths()], { files: true });
     case "CONTAINER":
@@ -144,6 +149,12 @@ function operandsFor(place: BegunCommand): Groups {
       return FILES;
   }
   return wanted !== undefined && /^[a-z|]+$/.test(wanted) ? [wordsOf(wanted.split("|"))] : [];
+}
+
+/** The pools of which this host has blocks, or may get some. */
+function servedPools(): string[] {
+  const names = undefinedOnError(() => namesIn(stateDirectory())) ?? [];
+  return names.flatMap((name) => /^pool~([^~]+)$/.exec(name)?.[1] ?? []).filter((name) => !name.endsWith(".tmp"));
 }
 
 function wordsOf(words: readonly string[]): Candidate[] {

@@ -57,6 +57,7 @@ export const ownCommands: Record<string, () => Command> = {
   networks: () => (require("./commands/networks.ts") as typeof import("./commands/networks.ts")).networksCommand,
   node: () => (require("./commands/node.ts") as typeof import("./commands/node.ts")).nodeCommand,
   plan: () => (require("./commands/plan.ts") as typeof import("./commands/plan.ts")).planCommand,
+  pool: () => (require("./commands/pool.ts") as typeof import("./commands/pool.ts")).poolCommand,
   repair: () => (require("./commands/repair.ts") as typeof import("./commands/repair.ts")).repairCommand,
   serve: () => (require("./commands/serve.ts") as typeof import("./commands/serve.ts")).serveCommand,
   version: () => (require("./commands/version.ts") as typeof import("./commands/version.ts")).versionCommand,

@@ -26,10 +26,13 @@ export function heldLeases(given: GivenArguments, network?: string): HeldLease[]
   const ofNetworks = folders.flatMap((name) =>
     listLeases(`${dataDirOf(given)}/${name}`).map((lease) => heldBy(name, lease))
   );
-  return [...ofNetworks, ...heldInPools(given, network).map((lease) => ({ ...heldBy("", lease), pool: lease.pool }))];
+  const ofPools = heldInPools(given, network).map(({ pool, network = "", address, owner }): HeldLease =>
+    network === "" ? { network, pool, address } : { ...heldBy(network, { address, owner }), pool }
+  );
+  return [...ofNetworks, ...ofPools];
 }
 
-function heldBy(folder: string, { address, owner }: LeaseFile): HeldLease {
+function heldBy(folder: string, { address, owner }: Pick<LeaseFile, "address" | "owner">): HeldLease {
   if (owner === undefined) return { network: folder, address };
   const { inNetwork = folder, ...rest } = owner;
   return { network: inNetwork, address, ...rest };

@@ -10,7 +10,8 @@ import type { ClusterStore } from "../../cluster/store.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { newClaim, ProtocolDriver } from "./driving.ts";
-import type { NodeFiles } from "./files.ts";
+import { StillLocked } from "../../process/lock.ts";
+import type { KeptPool, NodeFiles } from "./files.ts";
 import { ForeignHosts } from "./foreign-hosts.ts";
 import { keptPools, type NodePool, poolsOfNode } from "./pools.ts";
 import type { NodeAtWork } from "./node-at-work.ts";
@@ -33,6 +34,8 @@ export interface AgentOptions {
 const LOOK_MS = 250;
 /** Pools are few and change seldom. */
 const POOLS_S = 300;
+/** No pool has it. */
+const UNKNOWN_BLOCK = "block/?.0";
 const LEAST_PAUSE_S = 1, LONGEST_PAUSE_S = 8;
 
 export class Agent implements NodeAtWork {
@@ -43,7 +46,12 @@ export class Agent implements NodeAtWork {
   private readonly keeper: PoolKeeper;
   readonly foreign: ForeignHosts;
   private poolsAt = -Infinity;
+  private keptPools: readonly KeptPool[];
+  private problems = "";
   private isJoined = false;
+  private hasChanged = false;
+  private looksAgain = false;
+  private lastServed: readonly unknown[] = [];
   private pauseS = LEAST_PAUSE_S;
   private notBefore = 0;
 
@@ -52,10 +60,14 @@ export class Agent implements NodeAtWork {
     this.driver = new ProtocolDriver(store, {
       save: (held) => this.saved(held),
       note: (notes) => this.noted(notes),
-      usedBlocks: () => [...countUse(this.pools, files.leases, options.attachedAddresses, say).keys()],
-    });
+      usedBlocks: () => this.usedBlocks(),
+    }, { say });
     this.node = new ClusterNode(self, delays, files.readHeld(), files.readNotes());
-    this.pools = keptPools(files.readPools());
+    this.keptPools = files.readPools();
+    this.pools = keptPools(this.keptPools, options.labels);
+    this.driver.silent = this.pools.map(({ name }) => files.readServed(name)?.silent).find((silent) =>
+      silent !== undefined
+    );
     this.served = new ServedFiles(files);
     this.foreign = new ForeignHosts(files, say);
     this.keeper = new PoolKeeper(this, files, say);
@@ -80,10 +92,13 @@ export class Agent implements NodeAtWork {
   /** Once: what is due now. Whether everything that it wants is done. */
   async look(watching: Watching): Promise<boolean> {
     const now = preciseSecondsSinceBoot();
+    this.hasChanged = watching.takeChange() || this.hasChanged;
     if (now < this.notBefore) return false;
     try {
-      if (watching.lostFor > this.options.delays.notice) this.isJoined = false;
-      if (!this.isJoined || watching.takeChange()) await this.verify();
+      if (watching.lostFor > this.options.delays.notice) throw this.lost(watching.reason);
+      if (!this.isJoined || this.hasChanged) await this.verify();
+      this.hasChanged = this.looksAgain;
+      this.looksAgain = false;
       const isDone = await this.keeper.look();
       this.pauseS = LEAST_PAUSE_S;
       return isDone;
@@ -103,12 +118,26 @@ export class Agent implements NodeAtWork {
     }
   }
 
+  /** Without a watch nobody would tell it that another machine says to be this node. */
+  private lost(reason: string): StoreSilent {
+    const why = `no watch of ${this.node.self.node}'s record begins: ${reason}`;
+    this.driver.fellSilent(why);
+    return new StoreSilent(why);
+  }
+
   private async verify(): Promise<void> {
     const { driver, node } = this, before = node.standing, conflicts = node.conflicts.size;
+    // Before it joins: what is in use, is in use of these pools.
+    await this.refreshPools();
     if (!this.isJoined) await driver.run(node.join());
     this.isJoined = true;
-    await this.refreshPools();
+    const alarm = driver.alarm;
     await driver.run(verifyNode(node, this.pools, newClaim));
+    if (alarm === undefined && driver.alarm !== undefined) {
+      this.options.say(`the alarm, by ${driver.alarm.by}: ${driver.alarm.saw}`);
+      // It has been raised meanwhile: that this node has looked, it says at the next look.
+      this.looksAgain = true;
+    }
     if (node.standing !== before) this.options.say(`node ${node.self.node} is ${node.standing}`);
     if (node.conflicts.size > conflicts) {
       for (const [key, other] of node.conflicts) {
@@ -117,16 +146,32 @@ export class Agent implements NodeAtWork {
     }
   }
 
-  private async refreshPools(): Promise<void> {
+  async refreshPools(withinS = POOLS_S): Promise<void> {
     const now = preciseSecondsSinceBoot(), { files, labels, store, say } = this.options;
-    if (now - this.poolsAt < POOLS_S) return;
+    if (now - this.poolsAt < withinS) return;
     const { records, problems } = await this.driver.asked(() => store.list("pool"));
-    for (const problem of problems) say(problem);
+    if (problems.join() !== this.problems) { for (const problem of problems) say(problem); }
+    this.problems = problems.join();
     const known = this.pools.map(({ kept }) => kept);
-    this.pools = poolsOfNode(records as Stored<PoolRecord>[], known, this.node.held.grants, labels);
+    const pools = poolsOfNode(records as Stored<PoolRecord>[], known, this.node.held.grants, labels, problems);
+    const kept = pools.map((each) => each.kept);
+    // Known only when it is on the disk: a lease belongs to the pool that it was made of.
+    if (JSON.stringify(kept) !== JSON.stringify(this.keptPools)) files.savePools(kept);
+    this.keptPools = kept;
+    this.pools = pools;
     this.poolsAt = now;
-    const kept = this.pools.map((each) => each.kept);
-    if (JSON.stringify(kept) !== JSON.stringify(known)) files.savePools(kept);
+  }
+
+  /** An ADD that hangs has the leases' lock: what it does, nobody knows. */
+  private usedBlocks(): string[] {
+    const { files, attachedAddresses, say } = this.options;
+    try {
+      return [...countUse(this.pools, files.leases, attachedAddresses, say).keys()];
+    } catch (error) {
+      if (!(error instanceof StillLocked)) throw error;
+      say(`the leases are locked, and all blocks count as used: ${error.message}`);
+      return [...this.node.held.grants.map(({ key }) => key), UNKNOWN_BLOCK];
+    }
   }
 
   countLeases(): Map<string, number> {
@@ -149,11 +194,25 @@ export class Agent implements NodeAtWork {
       node: this.node,
       driver: this.driver,
       store: this.options.store.name,
-      full: this.keeper?.full ?? new Set<string>(),
-      ofOthers: this.keeper?.ofOthers ?? new Map<string, ReadonlyMap<string, string>>(),
+      full: this.keeper.full,
+      ofOthers: this.keeper.ofOthers,
       foreignOf: (pool: string) => this.foreign.of(pool),
     };
-    const isServed = ({ state, claim }: Grant) => state === "held" && ripe.includes(claim);
+    // Looked at four times a second: with a thousand blocks it takes as long as that to spell them out.
+    const from = [
+      grants,
+      ripe,
+      this.pools,
+      this.node.standing,
+      this.driver.alarm,
+      this.driver.silent?.why,
+      this.keeper.version,
+      this.node.conflicts.size,
+    ];
+    if (from.every((one, at) => one === this.lastServed[at])) return;
+    const isServed = ({ key, state, claim }: Grant) =>
+      state === "held" && ripe.includes(claim) && !this.node.conflicts.has(key);
     this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));
+    this.lastServed = from;
   }
 }

@@ -1,15 +1,17 @@
 /** An agent where people write which blocks are whose: it tells ADD what the files say, as soon as they agree. */
 import { StoreSilent } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
-import { type ClusterPool } from "../../cluster/pool.ts";
+import { leasedAddresses } from "../../ipam/go-directory.ts";
+import { type ClusterPool, shapeOf } from "../../cluster/pool.ts";
 import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { formatAddress } from "../../net/address.ts";
+import { SyscallError } from "../../ffi/errno.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { ServedFiles } from "./serving.ts";
-import type { NodeFiles } from "./files.ts";
+import type { KeptPool, NodeFiles } from "./files.ts";
 import type { Watching } from "./watching.ts";
 
 const LOOK_MS = 1000;
@@ -52,14 +54,17 @@ export class AgentByHand {
       const { records } = await store.list("pool"),
         blocks = (await store.list("block")).records as Stored<BlockRecord>[];
       const own = blocks.filter(({ value }) => value.owner?.node === node);
-      if (await store.read(nodeKey(node)) === undefined) say(`${store.name} have no file for node ${node}`);
+      if (await store.read(nodeKey(node)) === undefined) {
+        throw new StoreSilent(`${store.name} have no nodes.d/${node}.json; it has {"blocks": {}} where it has none`);
+      }
+      this.refuseOthers(records as Stored<PoolRecord>[]);
       this.silent = undefined;
       this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
         const pool = poolFrom(key.slice("pool/".length), value);
         return this.servedOf(pool, own.filter(({ key }) => key.startsWith(`block/${pool.name}.`)));
       });
     } catch (error) {
-      if (!(error instanceof StoreSilent)) throw error;
+      if (!(error instanceof StoreSilent || error instanceof SyscallError)) throw error;
       say(error.message);
       this.silent ??= { since: Math.floor(preciseSecondsSinceBoot()), why: error.message };
     }
@@ -68,6 +73,24 @@ export class AgentByHand {
       this.known.map(({ silent: _, ...served }) => ({ ...served, ...silent !== undefined && { silent } })),
     );
     return silent === undefined;
+  }
+
+  /** The store of a cluster keeps that from every host; here each one looks for itself. */
+  private refuseOthers(records: readonly Stored<PoolRecord>[]): void {
+    const { files, store } = this.options, before = files.readPools();
+    const now = records.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
+    for (const { name, value } of now) {
+      const earlier = before.find((each) => each.name === name);
+      if (earlier === undefined || shapeOf(poolFrom(name, earlier.value)) === shapeOf(poolFrom(name, value))) {
+        continue;
+      }
+      if (leasedAddresses(`${files.leases}/${name}`).length === 0) continue;
+      throw new StoreSilent(
+        `in ${store.name}, the ranges of pool ${name} have become others while containers have addresses of it: ` +
+          "make a pool of another name instead",
+      );
+    }
+    if (JSON.stringify(now) !== JSON.stringify(before)) files.savePools(now);
   }
 
   private servedOf(pool: ClusterPool, own: readonly Stored<BlockRecord>[]): ServedPool {

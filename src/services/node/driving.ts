@@ -3,6 +3,7 @@ import { type ClusterEffect, type Steps, StoreSilent } from "../../cluster/effec
 import { ALARM_KEY, type AlarmRecord, type BlockRecord, type Stored } from "../../cluster/records.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
+import { errorText } from "../../cni/error.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 
 /** What the protocol asks of this host. */
@@ -19,12 +20,16 @@ export class ProtocolDriver {
   silent: ServedPool["silent"];
   /** Why the last put was not done, for people. */
   refusal: string | undefined;
-  /** What is in the store and is no record, by pool. */
-  readonly problems = new Map<string, readonly string[]>();
+  /** What is in the store and is no record, by pool, as it has been said. */
+  private readonly problems = new Map<string, string>();
   /** Blocks that somebody has asked to delete, by pool. */
   readonly going = new Map<string, ReadonlySet<string>>();
 
-  constructor(private readonly store: ClusterStore, private readonly host: OnHost) {}
+  constructor(
+    private readonly store: ClusterStore,
+    private readonly host: OnHost,
+    private readonly agent?: { say(text: string): void },
+  ) {}
 
   async run<Result>(steps: Steps<Result>): Promise<Result> {
     let step = steps.next();
@@ -65,8 +70,11 @@ export class ProtocolDriver {
       this.silent = undefined;
       return answer;
     } catch (error) {
-      if (error instanceof StoreSilent) this.fellSilent(error.message);
-      throw error;
+      const silent = error instanceof StoreSilent
+        ? error
+        : new StoreSilent(`${this.store.name} gave an answer that is none: ${errorText(error)}`);
+      this.fellSilent(silent.message);
+      throw silent;
     }
   }
 
@@ -83,14 +91,21 @@ export class ProtocolDriver {
     if (effect.does === "list") {
       const { records, problems, revision } = await this.store.list("block", effect.pool);
       const blocks = records as Stored<BlockRecord>[];
-      this.problems.set(effect.pool, problems);
+      const said = problems.join("\n");
+      if (said !== (this.problems.get(effect.pool) ?? "")) {
+        for (const problem of problems) this.agent?.say(problem);
+      }
+      this.problems.set(effect.pool, said);
       this.going.set(effect.pool, new Set(blocks.filter(({ isGoing }) => isGoing).map(({ key }) => key)));
       return { blocks, revision };
     }
     const outcome = await this.store.put(effect.key, effect.was, effect.value);
     if (outcome === "lost" || "won" in outcome) return outcome;
     this.refusal = "unknown" in outcome ? outcome.unknown : outcome.refused;
-    return "unknown" in outcome ? "unknown" : "refused";
+    if ("unknown" in outcome) return "unknown";
+    // An agent's would be refused for every other record, too.
+    if (this.agent !== undefined) throw new StoreSilent(outcome.refused);
+    return "refused";
   }
 }
 

@@ -22,12 +22,21 @@ const NOTHING_NOTED: BootNotes = { hasJoined: false, ripe: [] };
 const FORMAT = 1;
 
 export class NodeFiles {
-  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. */
+  /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. They need not be there for who only reads. */
   constructor(private readonly keptIn: string, readonly stateDirectory: string) {
-    for (const directory of [keptIn, this.own, stateDirectory]) {
+    this.directories.forEach((directory) => judgeStateDirectory(directory));
+  }
+
+  /** For the agent. */
+  makeDirectories(): void {
+    for (const directory of this.directories) {
       makeDirectories(directory, 0o700);
       judgeStateDirectory(directory);
     }
+  }
+
+  private get directories(): string[] {
+    return [this.keptIn, this.own, this.stateDirectory];
   }
 
   private get own(): string {
@@ -55,17 +64,25 @@ export class NodeFiles {
 
   readNotes(): BootNotes {
     const found = this.read(`${this.stateDirectory}/node~boot`) as unknown as BootNotes | undefined;
-    return found === undefined ? NOTHING_NOTED : { hasJoined: found.hasJoined === true, ripe: found.ripe ?? [] };
+    return found === undefined ? NOTHING_NOTED : { hasJoined: found.hasJoined === true, ripe: textsIn(found.ripe) };
   }
 
   saveNotes(notes: BootNotes): void {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** This host's part in a store ends: in another, it begins anew. Leases stay. */
+  forgetStore(): void {
+    this.saveNotes(NOTHING_NOTED);
+    this.saveHeld(NOTHING_HELD);
+    this.savePools([]);
+  }
+
   /** By block. */
   readForeign(): Record<string, readonly string[]> {
     const found = this.read(`${this.stateDirectory}/node~foreign`)?.["found"];
-    return isObject(found) ? found as Record<string, readonly string[]> : {};
+    if (!isObject(found)) return {};
+    return Object.fromEntries(Object.entries(found).map(([key, addresses]) => [key, textsIn(addresses)]));
   }
 
   saveForeign(found: Record<string, readonly string[]>): void {
@@ -133,6 +150,10 @@ export class NodeFiles {
   private write(path: string, value: object, durable: boolean): void {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, ...value })}\n`, { mode: 0o600, durable });
   }
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
 function unreadable(path: string, why: string): Error {

@@ -11,6 +11,8 @@ import type { NodePool } from "./pools.ts";
 export class ForeignHosts {
   private readonly found: Map<string, readonly string[]>;
   private readonly asked = new Set<string>();
+  /** How often a segment has been asked. */
+  count = 0;
 
   constructor(private readonly files: NodeFiles, private readonly say: (text: string) => void) {
     this.found = new Map(Object.entries(files.readForeign()));
@@ -20,14 +22,21 @@ export class ForeignHosts {
     return [...this.found].flatMap(([key, addresses]) => poolOf(key) === pool ? addresses : []);
   }
 
-  /** Whether its addresses have been asked for, where the pool wants that. `leased`: containers here answer, too. */
-  async isAsked({ pool }: NodePool, { key, claim }: Grant): Promise<boolean> {
-    const link = pool.probedLink;
-    if (link === undefined || this.asked.has(claim)) return true;
+  /** Whether its addresses have been asked for, where the pool wants that. */
+  isAsked({ pool }: NodePool, { claim }: Grant): boolean {
+    return pool.probedLink === undefined || this.asked.has(claim);
+  }
+
+  /** Whether that could be done. */
+  async ask({ pool }: NodePool, { key, claim }: Grant): Promise<boolean> {
+    const link = pool.probedLink!;
     const addresses = firstAddressesOf(pool, indexOf(key), MOST_ASKED);
+    if (addresses.length === 0) this.asked.add(claim);
+    if (addresses.length === 0) return true;
     try {
       const found = await foreignAmong(link, addresses);
       this.found.set(key, found);
+      this.count++;
       this.files.saveForeign(Object.fromEntries(this.found));
       this.asked.add(claim);
       for (const address of found) {

@@ -9,7 +9,7 @@ import type { NodeAtWork } from "./node-at-work.ts";
 import type { NodeFiles } from "./files.ts";
 import type { NodePool } from "./pools.ts";
 import { obstacleOf } from "./serving.ts";
-import { isOfSingle, SingleKeeper } from "./single-keeper.ts";
+import { FRESH_S, isOfSingle, SingleKeeper } from "./single-keeper.ts";
 import { Wishes } from "./wishes.ts";
 
 /** A block that containers have just gone from is needed again soon. */
@@ -22,6 +22,10 @@ const MOST_CLAIMS = 8;
 export class PoolKeeper {
   /** Pools of which every block has an owner. */
   readonly full = new Set<string>();
+  /** Another one after each change of what ADD is told. */
+  get version(): string {
+    return `${[...this.full]} ${this.agent.foreign.count} ${this.singles.version}`;
+  }
   private readonly wishes: Wishes;
   private readonly singles: SingleKeeper;
   private readonly emptySince = new Map<string, number>();
@@ -47,7 +51,7 @@ export class PoolKeeper {
   /** Whether nothing is wanted any more. */
   async look(): Promise<boolean> {
     const { agent } = this;
-    if (!agent.node.isSound) return true;
+    if (!agent.node.isSound) return false;
     await this.lookAtAlarm();
     const used = this.countLeases();
     await this.ripen();
@@ -90,7 +94,9 @@ export class PoolKeeper {
     if (quiet < node.delays.ripening || now < this.ripenAgainAt) return;
     for (const grant of this.unripe()) {
       const pool = this.agent.pools.find(({ name }) => name === poolOf(grant.key));
-      const isAsked = pool !== undefined && await this.agent.foreign.isAsked(pool, grant);
+      const isAsked = pool !== undefined && this.agent.foreign.isAsked(pool, grant);
+      // One a look: while a segment is asked, nothing is noticed.
+      if (pool !== undefined && !isAsked && await this.agent.foreign.ask(pool, grant)) return;
       if (isAsked && await driver.run(ripenBlock(node, grant))) continue;
       this.ripenAgainAt = now + AGAIN_S;
       return;
@@ -100,7 +106,7 @@ export class PoolKeeper {
   private async giveBack(pool: NodePool, own: readonly Grant[], used: Map<string, number>): Promise<void> {
     const { node, driver } = this.agent, now = preciseSecondsSinceBoot();
     const isGoing = (grant: Grant) => driver.going.get(pool.name)?.has(grant.key) === true;
-    const isUnwanted = node.standing === "draining" || pool.obstacle !== undefined;
+    const isUnwanted = node.standing === "draining" || (pool.obstacle !== undefined && !pool.isUnclear);
     const empty = own.filter((grant) => grant.state === "held" && !used.has(grant.key));
     for (const { key } of own) {
       if (used.has(key)) this.emptySince.delete(key);
@@ -119,6 +125,7 @@ export class PoolKeeper {
       if (grant.state === "closing" && used.has(grant.key)) continue;
       if (!node.notes.ripe.includes(grant.claim)) continue;
       if (!(await driver.run(releaseBlock(node, grant)))) continue;
+      this.emptySince.delete(grant.key);
       this.say(`gave ${grant.key} back`);
     }
   }
@@ -136,6 +143,9 @@ export class PoolKeeper {
       }
       const now = preciseSecondsSinceBoot();
       if (now < (this.claimAgainAt.get(name) ?? 0)) return false;
+      await agent.refreshPools(FRESH_S);
+      const current = agent.pools.find((each) => each.name === name);
+      if (current?.birth !== pool.birth || current.obstacle !== undefined) return false;
       const key = await agent.driver.run(claimBlock(agent.node, pool, newClaim));
       if (key === undefined) {
         if (obstacleOf(agent.node, agent.driver) === undefined) this.full.add(name);

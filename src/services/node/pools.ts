@@ -6,7 +6,7 @@ import { errorText } from "../../cni/error.ts";
 import type { PoolOfBlocks } from "../../cluster/blocks.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
-import { blockWith, type ClusterPool, countBlocks, isSingle } from "../../cluster/pool.ts";
+import { birthOf, blockWith, type ClusterPool, countBlocks, isSingle, shapeOf } from "../../cluster/pool.ts";
 import { poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { contains, formatAddress } from "../../net/address.ts";
 import type { KeptPool } from "./files.ts";
@@ -16,6 +16,8 @@ export interface NodePool extends PoolOfBlocks {
   pool: ClusterPool;
   /** Why nothing is claimed of it, where it says so itself. */
   obstacle?: string;
+  /** Its record cannot be read: somebody is about to mend it, and nothing is given back for that. */
+  isUnclear?: true;
 }
 
 /** What the store has now, beside what is known here; `labels` are this node's. */
@@ -24,6 +26,7 @@ export function poolsOfNode(
   known: readonly KeptPool[],
   grants: readonly Grant[],
   labels: Readonly<Record<string, string>>,
+  problems: readonly string[] = [],
 ): NodePool[] {
   const inUse = new Set(grants.map(({ key }) => poolOf(key)));
   const now = listed.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
@@ -32,14 +35,18 @@ export function poolsOfNode(
     const current = now.find((each) => each.name === name), earlier = known.find((each) => each.name === name);
     const isUsed = inUse.has(name);
     if (earlier === undefined || !isUsed) return current === undefined ? [] : openPool(current, undefined, labels);
+    const unclear = problems.find((problem) => problem.startsWith(`pool/${name} `));
+    if (unclear !== undefined) {
+      return openPool(earlier, unclear, labels).map((pool) => ({ ...pool, isUnclear: true as const }));
+    }
     const change = current === undefined ? "it is deleted" : changeOf(earlier, current);
     return change === undefined ? openPool(current!, undefined, labels) : openPool(earlier, change, labels);
   });
 }
 
 /** Without the store: as it was. */
-export function keptPools(known: readonly KeptPool[]): NodePool[] {
-  return known.flatMap((kept) => openPool(kept, undefined, {}));
+export function keptPools(known: readonly KeptPool[], labels: Readonly<Record<string, string>>): NodePool[] {
+  return known.flatMap((kept) => openPool(kept, undefined, labels));
 }
 
 function openPool(
@@ -61,7 +68,7 @@ function openPool(
       : other === undefined
       ? undefined
       : `it is for nodes with the label ${other[0]}=${other[1]}`);
-  return [{ kept, pool, name: kept.name, birth: kept.birth, size: countBlocks(pool), obstacle }];
+  return [{ kept, pool, name: kept.name, birth: birthOf(kept.birth, pool), size: countBlocks(pool), obstacle }];
 }
 
 function changeOf(earlier: KeptPool, current: KeptPool): string | undefined {
@@ -88,17 +95,4 @@ function isPlain(pool: ClusterPool, address: Uint8Array): boolean {
   const index = blockWith(pool, address);
   return index !== undefined && !isSingle(index) &&
     !pool.ranges.some(({ excluded }) => excluded.some((prefix) => contains(prefix, address)));
-}
-
-/** What may never change. */
-function shapeOf({ layout, ranges }: ClusterPool): string {
-  return JSON.stringify([
-    layout,
-    ranges.map(({ subnet, first, last, size }) => [
-      [...subnet.bytes, subnet.bits],
-      [...first],
-      [...last],
-      String(size),
-    ]),
-  ]);
 }

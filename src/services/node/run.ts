@@ -20,7 +20,7 @@ import type { AttachedAddresses } from "./use.ts";
 import { Watching } from "./watching.ts";
 
 /** A connected agent notices what concerns it, and a dead one is started again, within `notice` seconds. */
-const DELAYS = { notice: 2, ripening: 10 };
+export const AGENT_DELAYS = { notice: 2, ripening: 10 };
 
 export interface NodeOptions {
   config?: string;
@@ -80,17 +80,18 @@ function start(options: NodeOptions) {
   const { attachedAddresses, say } = options;
   const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store, self.node);
   const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
+  files.makeDirectories();
   lockForLife(files.stateDirectory);
   const ending = new AbortController(), { signal } = ending;
   const agent: AnyAgent = store.isWritable
-    ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: DELAYS })
+    ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: AGENT_DELAYS })
     : new AgentByHand({ node: self.node, store, files, say });
   const watching = new Watching(store, nodeKey(self.node), signal);
   return { agent, watching, signal, stop: () => ending.abort() };
 }
 
 /** One agent for each state directory. The lock ends with the process. ADD holds it for a moment, to see whether one runs. */
-function lockForLife(directory: string): void {
+export function lockForLife(directory: string): void {
   const path = agentLockPath(directory), { fd } = openStateFile(path, O_RDWR | O_CREAT);
   try {
     lockExclusive(fd, path, LOCK_PATIENCE_MS);

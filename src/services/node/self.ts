@@ -19,10 +19,11 @@ const MACHINE_ID = "/etc/machine-id", PRODUCT = "/sys/class/dmi/id/product_uuid"
 
 /** From what a machine has that its disk has not, and the disk's own name. It is hashed: the store is read by many. */
 function fingerprint(): string {
-  const [card] = namesIn(LINKS).sort().filter((link) => exists(`${LINKS}/${link}/device`));
-  const address = card === undefined ? "" : textOf(`${LINKS}/${card}/address`);
+  const product = textOf(PRODUCT), [card] = namesIn(LINKS).sort().filter((link) => exists(`${LINKS}/${link}/device`));
+  // A card may be lent to a container, or another one put in: it counts only where there is nothing better.
+  const address = card === undefined || product !== "" ? "" : textOf(`${LINKS}/${card}/address`);
   const hash = new Bun.CryptoHasher("sha256");
-  hash.update([textOf(MACHINE_ID), textOf(PRODUCT), address].join("\n"));
+  hash.update([textOf(MACHINE_ID), product, address].join("\n"));
   return hash.digest("hex").slice(0, 32);
 }
 

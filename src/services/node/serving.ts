@@ -51,8 +51,7 @@ export function servedPool(
 ): ServedPool {
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
-  const why = obstacle ?? obstacleOf(node, driver) ??
-    (full.has(name) ? "each of its blocks has an owner" : undefined);
+  const why = obstacle ?? obstacleOf(node, driver);
   const foreign = foreignOf(name), others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     pool: name,
@@ -77,6 +76,7 @@ export function servedPool(
       unknown: count("unknown"),
     },
     ...why !== undefined && { obstacle: why },
+    ...full.has(name) && { isFull: true },
     ...driver.silent !== undefined && { silent: driver.silent },
   };
 }

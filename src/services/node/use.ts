@@ -29,9 +29,12 @@ export function countUse(
     const directory = `${leases}/${pool}`, known = attached(pool).flatMap((text) => parseAddress(text) ?? []);
     if (!exists(directory)) return known;
     const options = { directory, keep: false, quarantineSeconds: 0, report };
-    return [...leasedExclusively(options, (leased) => leased), ...known];
+    return [...leasedExclusively(options, (leased) => leased, PATIENCE_MS), ...known];
   });
 }
+
+/** The agent notices nothing meanwhile. */
+const PATIENCE_MS = 500;
 
 function countIn(pools: readonly NodePool[], addressesOf: (pool: string) => Uint8Array[]): Map<string, number> {
   const used = new Map<string, number>();

@@ -11,6 +11,8 @@ export class Watching {
   /** Undefined while it runs. */
   private endedAt: number | undefined = preciseSecondsSinceBoot();
   private wake: () => void = () => {};
+  /** Why the last one has ended. */
+  reason = "it has not begun yet";
 
   constructor(store: ClusterStore, key: string, private readonly signal: AbortSignal) {
     void this.keepUp(store, key);
@@ -19,7 +21,7 @@ export class Watching {
   private async keepUp(store: ClusterStore, key: string): Promise<void> {
     while (!this.signal.aborted) {
       const begun = performance.now();
-      await store.watch(key, () => this.changed(), this.signal);
+      this.reason = await store.watch(key, () => this.changed(), this.signal);
       this.endedAt ??= preciseSecondsSinceBoot();
       if (performance.now() - begun < PAUSE_MS) await delay(PAUSE_MS, this.signal);
     }
@@ -46,13 +48,8 @@ export class Watching {
   /** Ends early when something has changed. */
   async wait(ms: number): Promise<void> {
     if (this.hasChanged || this.signal.aborted) return;
-    await new Promise<void>((done) => {
-      const timer = setTimeout(done, ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        done();
-      };
-      this.signal.addEventListener("abort", this.wake, { once: true });
-    });
+    const waking = new AbortController();
+    this.wake = () => waking.abort();
+    await delay(ms, waking.signal);
   }
 }

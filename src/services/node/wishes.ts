@@ -1,9 +1,13 @@
 /** What ADDs have wished for and not got yet, by pool. */
 import { undefinedOnError } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import type { NodeFiles } from "./files.ts";
 
+const LONGEST_S = 60;
+
 export class Wishes {
+  private readonly read = new Map<string, string>();
   private readonly settled = new Map<string, string>();
 
   constructor(private readonly files: NodeFiles) {}
@@ -12,17 +16,17 @@ export class Wishes {
   of(pool: string): string | undefined {
     const wish = this.files.wishOf(pool);
     if (wish === undefined || wish === this.settled.get(pool)) return undefined;
-    return addressIn(wish) ?? "any";
+    const value = undefinedOnError(() => JSON.parse(wish) as unknown);
+    const { at, address } = isObject(value) ? value : {};
+    // An engine that still wants it has asked again since.
+    if (typeof at === "number" && preciseSecondsSinceBoot() - at > LONGEST_S) return undefined;
+    this.read.set(pool, wish);
+    return typeof address === "string" ? address : "any";
   }
 
+  /** The one that was read: another may have come since. */
   settle(pool: string): void {
-    const wish = this.files.wishOf(pool);
+    const wish = this.read.get(pool);
     if (wish !== undefined) this.settled.set(pool, wish);
   }
-}
-
-function addressIn(wish: string): string | undefined {
-  const value = undefinedOnError(() => JSON.parse(wish) as unknown);
-  const address = isObject(value) ? value["address"] : undefined;
-  return typeof address === "string" ? address : undefined;
 }

@@ -35,6 +35,7 @@ beforeAll(async () => {
   rmSync(`${configs}/back.conflist`);
   // A lease of an attachment that nobody knows any more.
   await machine.sh("mkdir /var/lib/cni/networks/left; printf 'lost\\r\\neth0' > /var/lib/cni/networks/left/10.4.0.2");
+  await machine.sh("touch /run/patchbay/pool~lan /run/patchbay/pool~wan /run/patchbay/wish~lan");
   return async () => await machine[Symbol.asyncDispose]();
 });
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -79,6 +80,12 @@ describe("the last word may become", () => {
     ["ipam release front --container box", ["box-1", "box-2"]],
     ["ipam release left --container |", ["lost"]],
     ["ipam list front |", []],
+    ["ipam show |", ["lan", "wan"]],
+    ["pool |", ["add", "close", "list", "show"]],
+    ["pool show |", ["lan", "wan"]],
+    ["pool add x |", [":files"]],
+    ["node |", ["adopt", "check", "drain", "export", "import", "list", "move", "remove", "replace", "sync"]],
+    ["node check --config |", [":files"]],
     ["add front |", ["db", "free", "web", ":files"]],
     ["add front /run/netns/f", ["/run/netns/free", ":files"]],
     ["add front web |", []],

@@ -84,7 +84,9 @@ describe("release", () => {
     expect(ipam(made, "release", "net")).toMatchObject({ code: 2, stdout: "" });
     expect(ipam(made, "release")).toMatchObject({ code: 2, stdout: "" });
     expect(ipam(made, "release", "net", "10.1.0")).toMatchObject({ code: 2, stdout: "" });
-    expect(ipam(made, "relase", "net").stderr).toContain("ipam knows list, release, import and export, not relase");
+    expect(ipam(made, "relase", "net").stderr).toContain(
+      "ipam knows list, release, import, export, show and check, not relase",
+    );
   });
 });
 

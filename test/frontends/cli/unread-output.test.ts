@@ -31,6 +31,13 @@ async function must(words: string): Promise<string> {
 const GONE = "ip netns del c1; ip netns del c2;";
 const LEASES = "ls /var/lib/cni/networks/net";
 const detached = "patchbay del net c1; patchbay del net c2;";
+const CLUSTER = "/run/cluster.json", ENDPOINT = "http://127.0.0.1:2379";
+/** A store of a cluster, until `records` has been asked. */
+const etcd = (more = "") =>
+  "export ETCDCTL_API=3; etcd --data-dir /run/etcd >/dev/null 2>&1 & echo $! >/run/etcd.pid; " +
+  "until etcdctl endpoint health >/dev/null 2>&1; do sleep 0.1; done; " +
+  `echo '{"store":{"etcd":{"endpoints":["${ENDPOINT}"],"prefix":"/cluster/"}}}' >${CLUSTER}; ${more}`;
+const records = "ETCDCTL_API=3 etcdctl get --prefix /cluster/; kill $(cat /run/etcd.pid)";
 /** Shell commands: what is there before, the command, and what then prints the state that it was to reach. */
 const commands: [words: string, before: string, state: string][] = [
   ["install /run/bin", "", "ls /run/bin"],
@@ -52,6 +59,12 @@ const commands: [words: string, before: string, state: string][] = [
   ["ipam release net 10.9.0.2 10.9.0.3 --force", "", LEASES],
   ["ipam release net --container c2 --force", "", LEASES],
   ["ipam export net", "", `${LEASES} -A`],
+  [`pool add lan --config ${CLUSTER} --subnet 10.1.0.0/24 --block-size 16`, etcd(), records],
+  [
+    `node drain n1 --config ${CLUSTER}`,
+    etcd(`etcdctl put /cluster/node/n1 '{"generation":1,"machine":"m","boot":"b","state":"joined"}' >/dev/null;`),
+    records,
+  ],
   ["network remove net", detached, "ls /sys/class/net /var/lib/cni/networks"],
 ];
 

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { DriverNetwork, port, writeConflist } from "../../support/podman-driver.ts";
+import { POOLS, serve as servePool } from "../../support/served-pool.ts";
 import { ping, serve } from "../../support/traffic.ts";
 
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
@@ -160,4 +161,24 @@ test("the user's MAC and address, in a network with addresses of its own", async
     eth0: { mac_address: mac, subnets: [{ gateway: "10.7.0.1", ipnet: "10.7.0.42/24" }] },
   });
   expect(await macIn(machine, container)).toBe(mac);
+});
+
+test("a network whose addresses are of a cluster's pool: any, or one that podman asks for", async () => {
+  await using machine = await openMachine();
+  await servePool(machine, { routes: [{ dst: "0.0.0.0/0" }] });
+  const ipam = { type: "patchbay-cluster", pool: "lan" };
+  await writeConflist(machine, {
+    name: "pooled",
+    plugins: [{ type: "bridge", bridge: "pool0", capabilities: { ips: true }, ipam }],
+  });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "pooled" } });
+  const one = await machine.container("c1"), other = await machine.container("c2");
+  const status = await net.setup(one);
+  expect(status.interfaces["eth0"]!.subnets).toEqual([{ gateway: "10.50.0.254", ipnet: "10.50.0.16/24" }]);
+  await net.setup(other, { ips: ["10.50.0.20"] });
+  expect(await ping(machine, one, "10.50.0.20")).toBe(true);
+  expect(await machine.sh(`cd ${POOLS}/lan; cat 10.* | tr -d '\\r' | grep -c pooled`)).toBe("2\n");
+  await net.teardown(one);
+  await net.teardown(other);
+  expect(await machine.sh(`ls ${POOLS}/lan | grep ^10 || true`)).toBe("");
 });

@@ -6,6 +6,7 @@ import { openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { openServing, whileDying } from "../../support/served.ts";
+import { POOLS, serve } from "../../support/served-pool.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -27,10 +28,16 @@ test("an engine that repeats ADD keeps what is attached, though the worker dies 
   await net.del(container);
 });
 
-const names = ["host-local", "buildkit-cni-host-local"];
-test.each(names)("%s answers, though the worker dies when it has taken the lease", async (type) => {
+const LEASES = "/var/lib/cni/networks/net";
+const storing: [type: string, ipam: object, leases: string][] = [
+  ["host-local", ipam, LEASES],
+  ["buildkit-cni-host-local", ipam, LEASES],
+  ["patchbay-cluster", { type: "patchbay-cluster", pool: "lan" }, `${POOLS}/lan`],
+];
+test.each(storing)("%s answers, though the worker dies when it has taken the lease", async (type, ipam, leases) => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
+  await serve(machine);
   await machine.sh(`mkdir /run/bin; ln -s ${PATCHBAY} /run/bin/${type}`);
   const net = network(machine, { type, ipam }, "/run/bin");
   await net.once(container);
@@ -39,7 +46,7 @@ test.each(names)("%s answers, though the worker dies when it has taken the lease
   // The first message says that the worker is ready, the second is the result.
   const added = await whileDying(machine, resident, "sendmsg:signal=KILL:when=2", () => net.call("ADD", container));
   expect([added.code, JSON.parse(added.stdout).ips?.length]).toEqual([0, 1]);
-  expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10")).toBe("1\n");
+  expect(await machine.sh(`ls ${leases} | grep -c ^10`)).toBe("1\n");
   await net.del(container);
   expect(await leftSince(moment, machine)).toEqual([]);
 });

@@ -76,6 +76,32 @@ test("an agent that runs sees a changed file, and a pool that goes", async () =>
   await agent.exited;
 });
 
+test("a pool that is cut in another way while containers have its addresses: nothing of it counts", async () => {
+  const pool = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
+  await write("pools.d/lan.json", pool);
+  await write("nodes.d/n1.json", { blocks: { lan: [0] } });
+  await sync();
+  await machine.sh(
+    "mkdir -p /var/lib/patchbay/pools/lan; printf 'c\\r\\neth0\\r\\nnet' > /var/lib/patchbay/pools/lan/10.1.0.2",
+  );
+  await write("pools.d/lan.json", { ...pool, ranges: [{ ...pool.ranges[0], blockSize: 32 }] });
+  expect(await sync()).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("the ranges of pool lan have become others"),
+  });
+  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.16"]);
+  await machine.sh("rm /var/lib/patchbay/pools/lan/10.1.0.2");
+  expect((await sync()).code).toBe(0);
+  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
+});
+
+test("a host without a file of its own: the sentence says what it has to be", async () => {
+  await machine.sh(`mv ${ETC}/nodes.d/n1.json ${ETC}/n1`);
+  expect(await sync()).toMatchObject({ code: 1, stderr: expect.stringContaining("have no nodes.d/n1.json") });
+  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
+  await machine.sh(`mv ${ETC}/n1 ${ETC}/nodes.d/n1.json`);
+});
+
 test("two agents of one host: the second says who has the lock", async () => {
   const agent = machine.start([PATCHBAY, "node", "--config", `${ETC}/cluster.json`]);
   await machine.sh("until ! flock -n /run/patchbay/node~lock true; do sleep 0.1; done");

@@ -17,7 +17,7 @@ const grants: Grant[] = [{ key: "block/lan.0", claim: "c", state: "held", versio
 
 test("a pool that is new here", () => {
   const [pool] = poolsOfNode(listed(value()), [], [], {});
-  expect(pool).toMatchObject({ name: "lan", birth: "1", size: 15, obstacle: undefined });
+  expect(pool).toMatchObject({ name: "lan", size: 15, obstacle: undefined });
 });
 
 test.each<[string, Stored<PoolRecord>[], string]>([
@@ -29,7 +29,7 @@ test.each<[string, Stored<PoolRecord>[], string]>([
 ])("a pool of which there are blocks here, %s: they stay what they were, and no more come", (_, now, obstacle) => {
   const [pool] = poolsOfNode(now, known, grants, {});
   expect(pool!.obstacle).toStartWith(obstacle);
-  expect([pool!.birth, pool!.size, pool!.kept.value.ranges]).toEqual(["1", 15, value().ranges]);
+  expect([pool!.kept.birth, pool!.size, pool!.kept.value.ranges]).toEqual(["1", 15, value().ranges]);
 });
 
 test("an address that has been a single stays one, or goes to those that are excluded", () => {
@@ -40,13 +40,27 @@ test("an address that has been a single stays one, or goes to those that are exc
   expect(obstacleWith(value({}, { singles: ["10.1.0.20", "10.1.0.21"] }))).toBeUndefined();
 });
 
+test("a pool that is cut in another way is another one to whoever looks at its blocks", () => {
+  const birthOf = (now: PoolRecord) => poolsOfNode(listed(now), [], [], {})[0]!.birth;
+  expect(birthOf(value({ blockSize: 8 }))).not.toBe(birthOf(value()));
+  expect(birthOf(value({ exclude: ["10.1.0.9"] }, { spare: 3 }))).toBe(birthOf(value()));
+});
+
+test("a pool whose record has become none stays, and nothing of it is unwanted", () => {
+  const [pool] = poolsOfNode([], known, grants, {}, ["pool/lan is no record: x"]);
+  expect(pool).toMatchObject({ obstacle: "pool/lan is no record: x", isUnclear: true, size: 15 });
+});
+
 test("what may change, counts at once", () => {
   const [pool] = poolsOfNode(listed(value({ exclude: ["10.1.0.9"] }, { spare: 3 })), known, grants, {});
   expect([pool!.obstacle, pool!.pool.spare, pool!.pool.ranges[0]!.excluded.length]).toEqual([undefined, 3, 1]);
 });
 
 test("without blocks here, the pool is what the store says, or gone", () => {
-  expect(poolsOfNode(listed(value({ blockSize: 8 }), "2"), known, [], {})[0]).toMatchObject({ birth: "2", size: 31 });
+  expect(poolsOfNode(listed(value({ blockSize: 8 }), "2"), known, [], {})[0]).toMatchObject({
+    kept: { birth: "2" },
+    size: 31,
+  });
   expect(poolsOfNode([], known, [], {})).toEqual([]);
 });
 

@@ -23,19 +23,24 @@ import { containerNote, DIGITS_TO_REMOVE, runtimeOf, runtimeOptions } from "../n
 import { configDirectoryOfCaller } from "../../../runtime/paths.ts";
 import { print, printLine, printToStderr } from "../../../process/output.ts";
 import { textTable } from "../text-table.ts";
+import { checkBlocks, showBlocks } from "../ipam-of-pools.ts";
+import { importWhereabouts, whereaboutsOptions } from "../imported-pools.ts";
+import { clusterOption } from "../shown-pools.ts";
+import { DATA_DIRECTORY } from "../../../services/node/paths.ts";
 
 export const ipamCommand: Command = {
   runsByItself: true,
   printsAfterwards: true,
-  summary:
-    "list leases; release those of host-local and pools; import host-local's from Go's plugin, export them to it",
-  operands: "list|release|import|export [NETWORK] [ADDRESS…]",
+  summary: "list, release, import and export leases of host-local and pools; show and check blocks of pools",
+  operands: "list|release|import|export|show|check [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],
+  needsRoot: (given) => ["show", "check"].includes(given.operands[0]!) && !given.has("all"),
   options: {
     "data-dir": {
       value: "DIR",
       isNeverEmpty: true,
-      help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
+      help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY}); ` +
+        `show, check: what 'patchbay node' keeps (${DATA_DIRECTORY})`,
     },
     "dhcp-dir": {
       value: "DIR",
@@ -50,15 +55,22 @@ export const ipamCommand: Command = {
     force: { help: "release: also those of a container that lives" },
     "cache-dir": runtimeOptions["cache-dir"]!,
     ifname: { value: "NAME", isNeverEmpty: true, help: "release: only the addresses of its interface NAME" },
-    json: { help: "list: print JSON" },
+    all: { help: "show: the blocks of every node, as the store has them" },
+    config: { ...clusterOption["config"]!, help: `show, check, import --pool: ${clusterOption["config"]!.help}` },
+    ...whereaboutsOptions,
+    json: { help: "list, show, check: print JSON" },
   },
   notes: [
     "list [NETWORK]                          print who has which address",
     "release NETWORK ADDRESS…                release these addresses, unless a container that lives has one",
     "release NETWORK --container CONTAINER   release all addresses of a container that is gone",
     "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
+    "import whereabouts --file FILE          print a pool that excludes what Whereabouts has given out, or change --pool",
     "export NETWORK                          remove from the directory what Go's host-local does not know",
+    "show [POOL]                             print which blocks of pools this host has, and how much of them is leased",
+    "check                                   compare the store of pools, what this host was granted, leases, containers",
   ].map((line) => `  ${line}\n`).join("") + containerNote(DIGITS_TO_REMOVE),
+  exitStatus: "1 also when check finds a difference.",
   examples: [
     { args: "list", what: "all leases, and who has them" },
     { args: "release first 10.70.0.9", what: "give this address back" },
@@ -73,11 +85,16 @@ export const ipamCommand: Command = {
         if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
         return release(given, placesOf(given, network), addresses);
       case "import":
+        if (network === "whereabouts" && given.has("file")) return importWhereabouts(given);
         return takeOver(importLeases, "indexed", named(given, network));
       case "export":
         return takeOver(exportLeases, "left to Go's host-local", named(given, network));
+      case "show":
+        return showBlocks(given);
+      case "check":
+        return checkBlocks(given);
     }
-    throw new UsageError(`ipam knows list, release, import and export, not ${action}`);
+    throw new UsageError(`ipam knows list, release, import, export, show and check, not ${action}`);
   },
 };
 

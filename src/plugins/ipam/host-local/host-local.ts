@@ -8,6 +8,7 @@
 import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { exists } from "../../../ffi/files.ts";
 import { warn } from "../../../process/warn.ts";
 import { type Allocated, type AllocationRequest, likelyNext, whyNotAvailable } from "../../../ipam/allocator.ts";
 import {
@@ -21,7 +22,7 @@ import {
 } from "../../../ipam/range.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory, type LeaseOwner } from "../../../ipam/go-directory.ts";
 import { holdsLease, releaseAddresses, releaseInvalid } from "../../../ipam/claims.ts";
-import { inStore, leaseOf, requireStore, type StoreOptions } from "../../../ipam/store.ts";
+import { inStore, leaseOf, movedPath, requireStore, type StoreOptions } from "../../../ipam/store.ts";
 import {
   allocateEach,
   dnsFrom,
@@ -48,8 +49,7 @@ export default definePlugin<HostLocalConf>({
   missingCapability: (conf) => writtenSets(conf).length === 0 ? "ipRanges" : undefined,
   add: (at) => at.inAdd(() => take(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
-  // Uses only the configured directory, because the ranges may have changed since ADD.
-  del: (at) => releaseAddresses(storeOf(at.conf), ownerOf(at), hintsOf(at.prevResult)),
+  del,
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
@@ -112,6 +112,15 @@ function allocateAll(at: At, sets: RangeSet[], wanted: readonly Uint8Array[]): A
 
 function failureOf(index: number, error: unknown): CniError {
   return leasingFailure(`failed to allocate for range ${index}: `, error);
+}
+
+/** Uses only the configured directory, because the ranges may have changed since ADD; and the one where its leases have gone. */
+function del(at: At): void {
+  const options = storeOf(at.conf), owner = ownerOf(at), hints = hintsOf(at.prevResult);
+  releaseAddresses(options, owner, hints);
+  if (!exists(movedPath(options.directory))) return;
+  const { releaseMoved } = require("../../../ipam/moved-leases.ts") as typeof import("../../../ipam/moved-leases.ts");
+  releaseMoved(options, owner, hints);
 }
 
 function ownerOf({ containerId, ifName }: At): LeaseOwner {

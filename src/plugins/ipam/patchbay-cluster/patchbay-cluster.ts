@@ -49,6 +49,11 @@ function wholePools() {
   return require("./whole-pools.ts") as typeof import("./whole-pools.ts");
 }
 
+/** Few calls ask for an address. */
+function loadSingles() {
+  return require("./asked-singles.ts") as typeof import("./asked-singles.ts");
+}
+
 function judge(conf: PatchbayClusterConf): void {
   const { cniVersion } = conf;
   if (configuredPlaces(conf).length < 2 || !/^0\.[12]\./.test(cniVersion)) return;
@@ -94,7 +99,7 @@ interface Wanted {
 function takeFrom(place: PoolPlace, { lease, containerId, requested }: Wanted): Taken {
   const beforeMaking = () => void servedOf(place);
   return inStore({ ...place.options, beforeMaking }, lease, (store) => {
-    const blocks = new ServedBlocks(store, place, lease, containerId),
+    const blocks = new ServedBlocks(store, place, { lease, containerId, requested: [...requested] }),
       { sets, file } = blocks.now(),
       rest = [...requested];
     if (rest.length > 0) loadRefusals().requireServed(rest, blocks.now(), place);
@@ -116,14 +121,14 @@ class ServedBlocks {
   constructor(
     private readonly store: Store,
     private readonly place: PoolPlace,
-    private readonly lease: StoredLease,
-    private readonly containerId: string,
+    private readonly wanted: Wanted,
   ) {}
 
   now(): Served {
     const { lapses } = this.store;
     if (this.served === undefined || this.lapses !== lapses) {
-      this.served = servedOf(this.place);
+      const served = servedOf(this.place), { requested } = this.wanted;
+      this.served = requested.length === 0 ? served : loadSingles().withAskedSingles(served, requested);
       this.lapses = lapses;
     }
     return this.served;
@@ -131,7 +136,7 @@ class ServedBlocks {
 
   /** Undefined when nothing is served of the family. */
   requestFor(family: number, requested: Uint8Array | undefined): AllocationRequest | undefined {
-    const { lease, containerId } = this, set = this.now().sets[family]!;
+    const { lease, containerId } = this.wanted, set = this.now().sets[family]!;
     if (set.length === 0) return undefined;
     const passing = {
       lapses: this.lapses,

@@ -84,8 +84,9 @@ function isOrAre(count: number): string {
 }
 
 /** What keeps further blocks away; none when one may come any time. */
-export function hindrancesOf({ store, obstacle, silent }: ServedFile): string[] {
+export function hindrancesOf({ store, obstacle, isFull, silent }: ServedFile): string[] {
   const hindrances = obstacle === undefined ? [] : [obstacle];
+  if (isFull) hindrances.push("each of its blocks has an owner");
   if (!isAgentRunning()) hindrances.push(NO_AGENT);
   else if (silent !== undefined) {
     const seconds = Math.max(0, Math.floor(preciseSecondsSinceBoot() - silent.since));
@@ -121,23 +122,35 @@ function notThis({ pool, options }: PoolPlace, { file, sets }: Served, address: 
     return new CniError(INTERNAL, `${text} is in a block of this node ${node}, but pool ${pool} keeps it from use`);
   }
   leaveWish(pool, text);
+  const other = file.ofOthers?.[text];
+  if (other !== undefined) {
+    const show = `'patchbay pool show ${pool}' says who has its blocks`;
+    return new CniError(TRY_AGAIN_LATER, `${text} of pool ${pool} is given out by node ${other}`, show);
+  }
+  if (file.singles?.all.includes(text)) {
+    const wanted = `${text} of pool ${pool} is not this node ${node}'s yet`;
+    return new CniError(codeOf(file), wanted, whyNoMore(file, "it is being claimed: try again"));
+  }
   const message = `${text} is in block ${index} of pool ${pool}, which this node ${node} does not serve`;
   return new CniError(codeOf(file), message, whyNoMore(file, "unless it is another's, it is being claimed"));
 }
 
 function holderOf(directory: string, address: Uint8Array): string {
-  const lease = leaseAt(directory, address);
-  if (lease?.owner === undefined) return `${directory}/${formatAddress(address)} reserves it`;
-  const { containerId, inNetwork } = lease.owner;
+  const { containerId, inNetwork } = leaseAt(directory, address)?.owner ?? {};
+  if (inNetwork === undefined) return `${directory}/${formatAddress(address)} reserves it`;
   return `container ${containerId} of network ${inNetwork} has it`;
 }
 
 /** The block with the address, whoever has it; undefined where the pool does not have the address. */
-function blockOf({ extents }: ServedFile, address: Uint8Array) {
+function blockOf({ extents, singles }: ServedFile, address: Uint8Array) {
+  const isSingle = singles?.all.includes(formatAddress(address)) === true;
   for (const extent of extents) {
     const { first, last, blockSize } = extent;
     const [start, end] = [first, last].map((text) => parseAddress(text)!) as [Uint8Array, Uint8Array];
     if (start.length !== address.length) continue;
+    if (isSingle && start.length === address.length) {
+      return { index: 0n, gateway: undefined, first: address, last: address };
+    }
     const distance = toBigInt(address) - toBigInt(start);
     if (distance < 0n || toBigInt(address) > toBigInt(end)) return undefined;
     const size = BigInt(blockSize), index = distance / size, from = toBigInt(start) + index * size;

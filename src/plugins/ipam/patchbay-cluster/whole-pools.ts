@@ -13,6 +13,7 @@ import { formatPrefix, type Prefix } from "../../../net/address.ts";
 import { addMissingRoutes, dnsFrom, ipConfig, requestedAddresses, takeRequested } from "../../shared/leasing.ts";
 import { poolCounts } from "../../shared/pool-counts.ts";
 import { refusedRouteCaveats } from "../../shared/route-caveats.ts";
+import { withAskedSingles } from "./asked-singles.ts";
 import type { PatchbayClusterConf } from "./patchbay-cluster.schema.ts";
 import { configuredPlaces, existingPlaces, namedPlaces, type PoolPlace } from "./places.ts";
 import { hindrancesOf, notAllGiven, notGiven, requireInPools, requireServed, whyNoMore } from "./refusals.ts";
@@ -25,7 +26,7 @@ export function foreseen(at: Attachment<PatchbayClusterConf>): Result {
   const ips: IpConfig[] = [], routes: Route[] = [...conf.ipam?.routes ?? []], places = configuredPlaces(conf);
   if (requested.length > 0) requireInPools(requested, places.map(servedOf));
   for (const place of places) {
-    const served = servedOf(place), { directory } = place.options;
+    const served = withAskedSingles(servedOf(place), requested), { directory } = place.options;
     requireServed(requested, served, place);
     served.sets.forEach((set, family) => {
       const wanted = takeRequested(set, requested);

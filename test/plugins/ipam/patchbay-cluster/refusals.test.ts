@@ -143,12 +143,8 @@ describe("every address is in use", () => {
   };
   const cases: [string, GivenPool["change"], number, string][] = [
     ["another block may come", {}, 11, "another block is being claimed"],
-    [
-      "every block has an owner",
-      { obstacle: "each of its blocks has an owner" },
-      999,
-      "no further block comes: each of its blocks has an owner",
-    ],
+    ["every block has an owner", { isFull: true }, 11, "no further block comes: each of its blocks has an owner"],
+    ["the pool is closed", { obstacle: "it is closed" }, 999, "no further block comes: it is closed"],
   ];
   test.each(cases)("%s; STATUS does not call the node broken for it", (_, change, code, why) => {
     fill(change);
@@ -214,6 +210,33 @@ describe("an address that is asked for", () => {
     expect(wish()).toEqual({ pool: "lan", address: "10.50.0.70" });
     stage.serve({ change: { obstacle: "it is closed" } });
     expect(requestSays("10.50.0.70")).toBe(`999 ${what}no further block comes: it is closed; ${SHOW}`);
+  });
+
+  test("is another node's: the sentence names that one", () => {
+    stage.serve({ change: { ofOthers: { "10.50.0.70": "n3" } } });
+    expect(requestSays("10.50.0.70")).toBe(`11 10.50.0.70 of pool lan is given out by node n3; ${SHOW}`);
+  });
+
+  test("is a single: it is claimed first, and only who asks for it gets it", () => {
+    const singles = (...served: string[]) => ({ change: { singles: { all: ["10.50.0.200"], served } } });
+    stage.serve(singles());
+    expect(requestSays("10.50.0.200")).toBe(
+      `11 10.50.0.200 of pool lan is not this node n1's yet; it is being claimed: try again; ${SHOW}`,
+    );
+    expect(wish()).toEqual({ pool: "lan", address: "10.50.0.200" });
+    stage.serve({ blocks: [], ...singles("10.50.0.200") });
+    expect(addSays()).toStartWith("11 ");
+    expect(stage.foresee({ cniArgs: "IP=10.50.0.200" }).ips).toEqual([
+      { address: "10.50.0.200/24", gateway: "10.50.0.254" },
+    ]);
+    expect(stage.add({ cniArgs: "IP=10.50.0.200" }).ips).toEqual([
+      { address: "10.50.0.200/24", gateway: "10.50.0.254" },
+    ]);
+    expect(said(() => stage.add({ containerId: "c2", cniArgs: "IP=10.50.0.200" }))).toStartWith(
+      "999 10.50.0.200 of pool lan is not available: container c1 of network",
+    );
+    stage.del();
+    expect(stage.leases()).toEqual({});
   });
 
   test("is never given: the gateway's, one that the pool excludes, one behind the last block", () => {

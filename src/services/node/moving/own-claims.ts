@@ -1,0 +1,107 @@
+/**
+ * Blocks that this host claims by their numbers, because containers here have addresses of them already: by the protocol, in
+ * place of the agent, which must not run meanwhile.
+ */
+import { claimThis } from "../../../cluster/blocks.ts";
+import { StoreSilent } from "../../../cluster/effects.ts";
+import { ClusterNode, type Self } from "../../../cluster/node.ts";
+import {
+  blockKey,
+  type BlockRecord,
+  isOwnedBy,
+  nodeKey,
+  type PoolRecord,
+  type Stored,
+} from "../../../cluster/records.ts";
+import type { ClusterStore } from "../../../cluster/store.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { newClaim, ProtocolDriver } from "../driving.ts";
+import type { NodeFiles } from "../files.ts";
+import { type NodePool, poolsOfNode } from "../pools.ts";
+import { AGENT_DELAYS } from "../run.ts";
+import { obstacleOf } from "../serving.ts";
+import { type AttachedAddresses, countUse } from "../use.ts";
+
+export interface ClaimingHost {
+  self: Self;
+  store: ClusterStore;
+  files: NodeFiles;
+  attachedAddresses: AttachedAddresses;
+  say(text: string): void;
+}
+
+export interface WantedBlock {
+  pool: string;
+  index: number;
+}
+
+/** Who has a block in the store; undefined when nobody has. Decides nothing. */
+export async function ownerOf(store: ClusterStore, { pool, index }: WantedBlock): Promise<string | undefined> {
+  const found = await store.read(blockKey(pool, index)) as Stored<BlockRecord> | undefined;
+  return found?.value.owner?.node;
+}
+
+/** Before anything is written. */
+export async function refuseBlocksOfOthers(
+  store: ClusterStore,
+  self: Self,
+  wanted: readonly WantedBlock[],
+): Promise<void> {
+  for (const block of wanted) {
+    const owner = await ownerOf(store, block);
+    if (owner === undefined || owner === self.node) continue;
+    throw new CniError(
+      INTERNAL,
+      `${blockKey(block.pool, block.index)} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
+      "",
+      { nextStep: `'patchbay ipam show --all' says whose the blocks are` },
+    );
+  }
+}
+
+/** All of them, or an error with the first one that is not to be had: the others stay claimed, and it may be repeated. */
+export async function claimOwn(host: ClaimingHost, wanted: readonly WantedBlock[]): Promise<void> {
+  const { self, store, files, attachedAddresses, say } = host;
+  const { records } = await store.list("pool");
+  const pools = poolsOfNode(records as Stored<PoolRecord>[], files.readPools(), files.readHeld().grants, {});
+  files.savePools(pools.map(({ kept }) => kept));
+  const driver = new ProtocolDriver(store, {
+    save: (held) => files.saveHeld(held),
+    note: (notes) => files.saveNotes(notes),
+    usedBlocks: () => [...countUse(pools, files.leases, attachedAddresses, say).keys()],
+  });
+  const node = new ClusterNode(self, AGENT_DELAYS, files.readHeld(), files.readNotes());
+  await driver.run(node.join());
+  const obstacle = node.standing === "joined" ? undefined : obstacleOf(node, driver) ?? `node ${self.node} is away`;
+  if (obstacle !== undefined) throw new Error(`${nodeKey(self.node)}: nothing is claimed: ${obstacle}`);
+  for (const block of wanted) {
+    const pool = pools.find(({ name }) => name === block.pool);
+    if (pool === undefined) throw new Error(`pool ${block.pool} is not in ${store.name}`);
+    await claimOne(node, driver, pool, { index: block.index, store });
+  }
+}
+
+async function claimOne(
+  node: ClusterNode,
+  driver: ProtocolDriver,
+  pool: NodePool,
+  { index, store }: { index: number; store: ClusterStore },
+): Promise<void> {
+  const key = blockKey(pool.name, index), { held, self } = node;
+  if (held.grants.some((grant) => grant.key === key)) return;
+  const outcome = await driver.run(claimThis(node, pool, index, newClaim));
+  if (outcome === true) return;
+  if (outcome === undefined) {
+    const why = obstacleOf(node, driver) ?? driver.refusal ?? "another was faster, or somebody deletes it";
+    throw new StoreSilent(`${key} is not claimed: ${why}; repeat the command`);
+  }
+  // Claimed by a run that was killed before it wrote it down, or when this node was in this store before.
+  const found = await store.read(key) as Stored<BlockRecord> | undefined;
+  if (found === undefined || !isOwnedBy(found.value, self.node, held.generation)) {
+    throw new Error(
+      `${key} is ${outcome.owner}'s in ${store.name}, of another generation: 'patchbay node check' says more`,
+    );
+  }
+  const state = node.held.wipedIn === self.boot ? "unknown" : "held", { claim } = found.value.owner!;
+  await driver.run(node.keepGrant({ key, claim, state, version: found.version }));
+}
