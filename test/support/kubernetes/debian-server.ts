@@ -33,8 +33,8 @@ function build(work: string): string {
   for (const program of [`${GO}/go`, "make", "rsync", "jq"]) {
     if (Bun.which(program) === null) throw new Error(`${program} is needed; \`npm test\` sets up what tests need`);
   }
-  const tree = unpackSource(work), log = join(work, "build.log");
-  replacePart(tree, work);
+  const apt = ownApt(work), tree = unpackSource(apt, work), log = join(work, "build.log");
+  replacePart(apt, tree, work);
   mkdirSync(join(tree, ".go/src/k8s.io"), { recursive: true });
   symlinkSync("../../..", join(tree, `.go/src/k8s.io/${SOURCE}`));
   const version = {
@@ -55,13 +55,20 @@ function build(work: string): string {
   return join(tree, "_output/bin/kube-apiserver");
 }
 
-/** From where this machine has its packages: a source package is in the same place, under the same signature. */
-function unpackSource(work: string): string {
-  const tree = join(work, "tree"), sources = join(work, "sources.list");
-  mkdirSync(tree, { recursive: true });
-  writeFileSync(sources, ownPlaces().map((place) => `deb-src ${signed()}${place} ${RELEASE} main\n`).join(""));
+/** apt-get for packages and their sources, from where this machine has its packages, under the same signature. */
+function ownApt(work: string): string[] {
+  const sources = join(work, "sources.list"), kinds = ["deb", "deb-src"];
+  mkdirSync(work, { recursive: true });
+  const lines = ownPlaces().flatMap((place) => kinds.map((kind) => `${kind} ${signed()}${place} ${RELEASE} main\n`));
+  writeFileSync(sources, lines.join(""));
   const apt = ["apt-get", ...privateApt({ folder: join(work, "apt"), sources })];
   run([...apt, "update"], work);
+  return apt;
+}
+
+function unpackSource(apt: string[], work: string): string {
+  const tree = join(work, "tree");
+  mkdirSync(tree);
   run([...apt, "source", "--download-only", SOURCE], work);
   const archive = readdirSync(work).find((name) => name.endsWith(".orig.tar.gz"))!;
   // Debian's patches are for kubectl.
@@ -69,14 +76,15 @@ function unpackSource(work: string): string {
   return tree;
 }
 
-function replacePart(tree: string, work: string): void {
+function replacePart(apt: string[], tree: string, work: string): void {
   const unpacked = join(work, "part"), target = join(tree, "vendor", NEWER_PART.path);
   mkdirSync(unpacked);
-  run(["apt-get", "-o", "APT::Sandbox::User=root", "download", NEWER_PART.package], unpacked);
+  run([...apt, "download", NEWER_PART.package], unpacked);
   run(["sh", "-ec", "dpkg-deb --fsys-tarfile *.deb | tar -x"], unpacked);
-  const files = join(unpacked, "usr/share/gocode/src", NEWER_PART.path);
-  for (const name of readdirSync(target).filter((each) => /\.(go|s)$/.test(each))) rmSync(join(target, name));
-  for (const name of readdirSync(files).filter((each) => /\.(go|s)$/.test(each) && !each.endsWith("_test.go"))) {
+  const files = join(unpacked, "usr/share/gocode/src", NEWER_PART.path),
+    isCode = (name: string) => /\.(go|s)$/.test(name);
+  for (const name of readdirSync(target).filter(isCode)) rmSync(join(target, name));
+  for (const name of readdirSync(files).filter((each) => isCode(each) && !each.endsWith("_test.go"))) {
     copyFileSync(join(files, name), join(target, name));
   }
 }
