@@ -38,7 +38,7 @@ export class SingleKeeper {
       const { key } = grant;
       if (!this.since.has(key)) this.since.set(key, now);
       if (used.has(key)) this.usedOnce.add(key);
-      const isClosing = isDraining || driver.going.get(pool.name)?.has(key) === true;
+      const isClosing = isDraining || grant.state === "closing" || driver.going.get(pool.name)?.has(key) === true;
       const isUnwanted = this.usedOnce.has(key) || (pool.obstacle !== undefined && !pool.isUnclear) ||
         now - this.since.get(key)! > UNUSED_S;
       // With containers it is closed at most, and once.
@@ -62,15 +62,17 @@ export class SingleKeeper {
   }
 
   /** A block that has the address, where it is not a single one: whoever wants an address of it gets it. */
-  private async claim(pool: NodePool, own: readonly Grant[]): Promise<void> {
-    const { node, driver } = this.agent, wish = this.wishes.of(pool.name);
+  private async claim({ name, birth }: NodePool, own: readonly Grant[]): Promise<void> {
+    const { node, driver } = this.agent, wish = this.wishes.of(name);
     const address = wish === undefined || wish === "any" ? undefined : parseAddress(wish);
     if (address === undefined) return;
+    // Before it is tried: a record that is none would be met again and again.
+    this.wishes.settle(name);
+    await this.agent.refreshPools(FRESH_S);
+    const pool = this.agent.pools.find((each) => each.name === name);
+    if (pool?.birth !== birth) return;
     const index = blockWith(pool.pool, address);
     const hasMost = own.filter((grant) => !isOfSingle(grant)).length >= pool.pool.mostBlocks;
-    // Before it is tried: a record that is none would be met again and again.
-    this.wishes.settle(pool.name);
-    await this.agent.refreshPools(FRESH_S);
     if (index === undefined || (hasMost && !isSingle(index)) || pool.obstacle !== undefined) return;
     const around = isSingle(index) ? await this.ownerAround(pool, address) : undefined;
     const claimed = around ?? await driver.run(claimThis(node, pool, index, newClaim)),

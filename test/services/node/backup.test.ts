@@ -31,12 +31,13 @@ test("a backup, claims after it, the restore, the alarm, and back to normal", as
   }
   await n1.until("lan", (served) => served!.blocks.served === 2);
   await n2.lease("lan", firstOf(second));
+  await n2.until("lan", (served) => served!.blocks.served === 2);
   const served = async () => [(await n1.served("lan"))!.ranges, (await n2.served("lan"))!.ranges];
   const then = await served();
 
   await cluster.restore("/run/backup.db");
   await untilTrue(() => cluster.record("alarm"), (alarm) => alarm !== undefined);
-  await untilTrue(() => cluster.keys("block/"), (keys) => keys.length === 3);
+  await untilTrue(() => cluster.keys("block/"), (keys) => keys.length === 4);
   expect(await served()).toEqual(then);
   // A node that comes meanwhile gets nothing.
   await n3.start();
