@@ -179,6 +179,20 @@ test("ADD asks the kernel for five things more than host-local does, DEL for non
   expect([more("ADD"), more("DEL")]).toEqual([5, 0]);
 });
 
+test("what somebody else has written is not believed", async () => {
+  await using machine = await openMachine();
+  await serve(machine);
+  const net = network(machine, { type: "patchbay-cluster", ipam }), container = await machine.container();
+  await machine.sh(`chown 1000 ${STATE}/pool~lan`);
+  for (const command of ["ADD", "STATUS"]) {
+    const { json } = await net.call(command, command === "ADD" ? container : undefined);
+    const text =
+      "it belongs to uid 1000 with mode 0600; remove it, or run chown 0 /run/patchbay/pool~lan if what it says is right";
+    expect(json).toMatchObject({ code: command === "ADD" ? 5 : 50, msg: expect.stringContaining(text) });
+  }
+  await net.del(container);
+});
+
 test("leases of an earlier boot end with the first ADD of this one", async () => {
   await using machine = await openMachine();
   await serve(machine);

@@ -25,6 +25,8 @@ const aside = [
   "test/compile/build.test.ts",
   // Makes and checks the package for npm, again and again: frontends/library has the library's own tests.
   "test/frontends/library/package.test.ts",
+  // Three thousand ADDs.
+  "test/faults/many-in-a-pool.test.ts",
   // A death and a failure at each system call of the launcher.
   "test/frontends/resident/launcher-sweep.test.ts",
   // Deaths at each system call of a probe.
@@ -143,6 +145,7 @@ const kernel = [
   "bridge-masquerade",
   "bridge-options",
   "bridge-removal",
+  "cluster-pools",
   "firewall",
   "host-device",
   "judging",
