@@ -33,6 +33,8 @@ const aside = [
   "test/explain/live-killed.test.ts",
   // Deaths at each system call of a start.
   "test/frontends/resident/by-call-sweep.test.ts",
+  // A thousand containers on ten machines, twice.
+  "test/services/node/fleet.test.ts",
   // A bad day of five agents.
   "test/services/node/busy.test.ts",
   // Deaths at each system call of an agent.
