@@ -184,6 +184,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
       file.endsWith(".ts") && name.test(readFileSync(`${source}/${file}`, "utf8"))
     ).sort();
   expect(uses(/\brunTrusted\(/)).toEqual([
+    "cluster-stores/kubernetes/credential-program.ts",
     "conformance/trial.ts",
     "engine/delegation/foreign-plugin.ts",
     "frontends/netavark/run-foreign-driver.ts",

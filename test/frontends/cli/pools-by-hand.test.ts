@@ -198,7 +198,7 @@ test("words that do not belong together", () => {
       "pool add --subnet needs either --block-size, for one segment, or --block-length, for routed blocks",
     ],
     ["pool add wan --subnet 10.9.0.0/24 --block-size many", "--block-size many is no number"],
-    ["node frob", "node knows sync, list, check, drain, remove and replace, not frob"],
+    ["node frob", "node knows sync, list, check, drain, remove, replace, adopt, import, move and export, not frob"],
     ["node drain", "node drain needs the NODE's name"],
     ["node list n1", '"n1" is one too many'],
     ["ipam show lan wan", '"wan" is one too many'],

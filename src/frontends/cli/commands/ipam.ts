@@ -140,6 +140,8 @@ function list(given: GivenArguments, network: string | undefined): number {
   for (const [option, directory] of [["data-dir", dataDirOf(given)], ["dhcp-dir", dhcpDirOf(given)]] as const) {
     if (given.has(option) && !exists(directory)) throw new Error(`--${option} ${directory}: no such directory`);
   }
+  // A name that is none leads to no directory.
+  if (network !== undefined) leaseDirectory(dataDirOf(given), network);
   const held = heldLeases(given, network);
   if (network !== undefined && ofDhcp.length + held.length === 0 && !isKnown(given, network)) {
     throw unknownNetwork(given, network);
