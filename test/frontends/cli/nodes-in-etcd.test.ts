@@ -32,9 +32,11 @@ test("nodes, and how one stands; what is wrong has its next step", () =>
   inCluster(async (cluster) => {
     const [n1, n2] = await serving(cluster, "n1", "n2") as [ClusterHost, ClusterHost];
     await cluster.write("node/n3", { generation: 2, machine: "abcdef0123456789", boot: "b", state: "off" });
-    await cluster.write("block/lan.14", {
+    const claimed = await cluster.keys("block/lan.");
+    const index = [1, 2, 3].find((each) => !claimed.includes(`block/lan.${each}`))!;
+    await cluster.write(`block/lan.${index}`, {
       poolBirth: "?",
-      index: 14,
+      index,
       owner: { node: "n3", generation: 2, claim: "c" },
     });
     const listed = await n1.ask("node list");
