@@ -10,8 +10,8 @@ import { EtcdRefusal } from "./etcd/refusals.ts";
 import { keyBytes, revisionFrom, storedFrom, valueBytes, writable } from "./etcd/values.ts";
 import { watchKey } from "./etcd/watch.ts";
 
-/** Within the time in which a node that is removed may object. */
-const RENEW_MS = 40_000;
+/** With what is added at random, within the time in which a node that is removed may object. */
+const RENEW_MS = 50_000;
 /** So many come within the limit of a request, also from a busy server. */
 const LISTING: ListingOptions = { page: 2000, wholeMs: 60_000 };
 

@@ -217,8 +217,10 @@ function* verifyBlocks(
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
   const used = usedKeys.filter((key) => poolOf(key) === pool.name),
     granted = node.held.grants.filter(({ key }) => poolOf(key) === pool.name),
+    unchanged = new Set(listed.filter((record) => isUnchanged(node, record)).map(({ key }) => key)),
     keys = new Set([...[...granted, ...listed].map(({ key }) => key), ...used]);
   for (const key of keys) {
+    if (unchanged.has(key)) continue;
     try {
       yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
     } catch (error) {
@@ -227,6 +229,12 @@ function* verifyBlocks(
       node.conflicts.set(key, "nobody");
     }
   }
+}
+
+/** A list that is old shows at worst what was seen already. */
+function isUnchanged(node: ClusterNode, { key, version, value }: Stored<BlockRecord>): boolean {
+  const grant = node.held.grants.find((each) => each.key === key);
+  return grant?.version === version && grant.claim === value.owner?.claim && !node.conflicts.has(key);
 }
 
 interface Verification {

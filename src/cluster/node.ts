@@ -150,16 +150,16 @@ export class ClusterNode {
    * the alarm before it looked, because one that was raised meanwhile may be about what it has not seen.
    */
   *report(since: string | undefined): Steps<void> {
-    const heard = yield* this.alarmBirth(), { record } = this;
-    if (heard !== since) return;
+    const { record } = this;
     // Two machines with one name would write over what the other says.
     if (record === undefined || record.value.boot !== this.self.boot) return;
     const conflicts = [...this.conflicts.keys()].sort();
-    const { heard: before, conflicts: known = [], ...value } = record.value;
-    if (before === heard && JSON.stringify(known) === JSON.stringify(conflicts)) return;
+    const { heard, conflicts: known = [], ...value } = record.value;
+    if (heard === since && JSON.stringify(known) === JSON.stringify(conflicts)) return;
+    if ((yield* this.alarmBirth()) !== since) return;
     const written = yield* putRecord<NodeRecord>(record.key, record, {
       ...value,
-      ...heard !== undefined && { heard },
+      ...since !== undefined && { heard: since },
       ...conflicts.length > 0 && { conflicts },
     });
     // What was lost or not answered is looked at again with the next verification.

@@ -73,12 +73,17 @@ export function agentLockPath(stateDirectory: string): string {
   return `${stateDirectory}/node~lock`;
 }
 
+const WISH = "wish~";
+
 /**
- * What ADD did not get, for the agent, which looks at it several times a second: one document, the last wish counts. It may
- * be lost: whoever wishes asks again.
+ * What ADD did not get, for the agent: one document, the last wish counts. It may be lost: whoever wishes asks again.
  */
 export function wishPath(stateDirectory: string, pool: string): string {
-  return `${stateDirectory}/wish~${pool}`;
+  return `${stateDirectory}/${WISH}${pool}`;
+}
+
+export function isWish(file: string): boolean {
+  return file.startsWith(WISH);
 }
 
 /** In the file, ranges are spans: a node may have a thousand, and ADD looks at few. */

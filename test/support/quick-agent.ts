@@ -22,6 +22,6 @@ const agent = new Agent({
   say: (text) => console.error(text),
   delays: { notice: 0.5, ripening: 1 },
 });
-const watching = new Watching(store, nodeKey(name), ending.signal);
+const watching = new Watching(store, nodeKey(name), state, ending.signal);
 while (!(await agent.look(watching))) await watching.wait(50);
 process.exit(0);

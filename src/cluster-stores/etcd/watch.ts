@@ -28,7 +28,7 @@ export async function watchKey(gateway: Gateway, watched: WatchedKey): Promise<s
       running?.stop.abort();
       running = next;
       at = next.at + 1;
-      const reason = await endWithin(running, renewMs * (0.8 + 0.4 * Math.random()));
+      const reason = await endWithin(running, renewMs * (0.92 + 0.16 * Math.random()));
       if (reason !== undefined && !signal.aborted) return reason;
     }
     return UNWANTED;

@@ -6,10 +6,10 @@ import type { KubernetesApi } from "./api.ts";
 import { pathOf } from "./objects.ts";
 import { apiRefusal } from "./refusals.ts";
 
-/** Within the time in which a node that is removed may object. */
-const RENEWED_S = 40;
+/** With what is added at random, and the delay, within the time in which a node that is removed may object. */
+const RENEWED_S = 50;
 /** The server ends it in time, unless it is cut off. */
-const LATE_MS = 5000;
+const LATE_MS = 3000;
 export const NOT_WANTED = "it was no longer wanted";
 
 /** Never throws. */
@@ -22,7 +22,7 @@ export async function watchObject(
   if (signal.aborted) return NOT_WANTED;
   const named = recordName(key);
   if (named === undefined) return `${key} is no key of a record`;
-  const seconds = Math.round(RENEWED_S * (0.8 + 0.4 * Math.random())), late = new AbortController();
+  const seconds = Math.round(RENEWED_S * (0.92 + 0.16 * Math.random())), late = new AbortController();
   const timer = setTimeout(() => late.abort(), seconds * 1000 + LATE_MS);
   // By its name alone, so that a server with many of them looks only for whom each change is.
   const path = `${pathOf(named.kind)}?watch=true&resourceVersion=0&timeoutSeconds=${seconds}` +

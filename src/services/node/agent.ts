@@ -30,8 +30,8 @@ export interface AgentOptions {
   delays: Delays;
 }
 
-/** How often it looks whether an ADD has wished, or leases have come and gone. */
-const LOOK_MS = 250;
+/** How often it looks whether leases have come and gone. */
+const LOOK_MS = 1000;
 /** Pools are few and change seldom. */
 const POOLS_S = 300;
 /** No pool has it. */
@@ -198,7 +198,7 @@ export class Agent implements NodeAtWork {
       ofOthers: this.keeper.ofOthers,
       foreignOf: (pool: string) => this.foreign.of(pool),
     };
-    // Looked at four times a second: with a thousand blocks it takes as long as that to spell them out.
+    // Looked at again and again: with a thousand blocks it takes as long as that to spell them out.
     const from = [
       grants,
       ripe,

@@ -100,6 +100,9 @@ export class ProtocolDriver {
       return { blocks, revision };
     }
     const outcome = await this.store.put(effect.key, effect.was, effect.value);
+    if (effect.key === ALARM_KEY && typeof outcome === "object" && "won" in outcome) {
+      this.alarm = effect.value as AlarmRecord;
+    }
     if (outcome === "lost" || "won" in outcome) return outcome;
     this.refusal = "unknown" in outcome ? outcome.unknown : outcome.refused;
     if ("unknown" in outcome) return "unknown";

@@ -15,7 +15,7 @@ import { Wishes } from "./wishes.ts";
 /** A block that containers have just gone from is needed again soon. */
 const IDLE_S = 60;
 /** Where the store had nothing, or a block could not ripen. */
-const COUNT_S = 1, AGAIN_S = 5, AGAIN_AT_WISH_S = 1;
+const AGAIN_S = 5, AGAIN_AT_WISH_S = 1;
 /** At one look. */
 const MOST_CLAIMS = 8;
 
@@ -32,8 +32,6 @@ export class PoolKeeper {
   private readonly claimAgainAt = new Map<string, number>();
   private ripenAgainAt = 0;
   private alarmAgainAt = 0;
-  private counted = new Map<string, number>();
-  private countedAt = -Infinity;
 
   constructor(
     private readonly agent: NodeAtWork,
@@ -53,7 +51,7 @@ export class PoolKeeper {
     const { agent } = this;
     if (!agent.node.isSound) return false;
     await this.lookAtAlarm();
-    const used = this.countLeases();
+    const used = agent.countLeases();
     await this.ripen();
     let isDone = true;
     for (const pool of agent.pools) {
@@ -71,16 +69,6 @@ export class PoolKeeper {
     if (driver.alarm === undefined || now < this.alarmAgainAt) return;
     this.alarmAgainAt = now + AGAIN_S;
     await driver.run(readStored(ALARM_KEY));
-  }
-
-  /** Every second, and when an ADD has wished. */
-  private countLeases(): Map<string, number> {
-    const now = preciseSecondsSinceBoot();
-    if (now - this.countedAt < COUNT_S && !this.agent.pools.some(({ name }) => this.wishes.of(name) !== undefined)) {
-      return this.counted;
-    }
-    this.countedAt = now;
-    return this.counted = this.agent.countLeases();
   }
 
   private unripe(): Grant[] {

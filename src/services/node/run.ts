@@ -86,7 +86,7 @@ function start(options: NodeOptions) {
   const agent: AnyAgent = store.isWritable
     ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: AGENT_DELAYS })
     : new AgentByHand({ node: self.node, store, files, say });
-  const watching = new Watching(store, nodeKey(self.node), signal);
+  const watching = new Watching(store, nodeKey(self.node), files.stateDirectory, signal);
   return { agent, watching, signal, stop: () => ending.abort() };
 }
 

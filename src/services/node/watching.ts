@@ -1,4 +1,6 @@
-/** The watch of this node's own record, begun again whenever it ends; and waiting for what it tells. */
+/** The watch of this node's own record, begun again whenever it ends, and that of ADDs' wishes; and waiting for what they tell. */
+import { watch } from "node:fs";
+import { isWish } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { delay } from "../../cluster-stores/delay.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
@@ -8,14 +10,29 @@ const PAUSE_MS = 1000;
 
 export class Watching {
   private hasChanged = false;
+  private hasWish = false;
   /** Undefined while it runs. */
   private endedAt: number | undefined = preciseSecondsSinceBoot();
   private wake: () => void = () => {};
   /** Why the last one has ended. */
   reason = "it has not begun yet";
 
-  constructor(store: ClusterStore, key: string, private readonly signal: AbortSignal) {
+  constructor(store: ClusterStore, key: string, stateDirectory: string, private readonly signal: AbortSignal) {
     void this.keepUp(store, key);
+    this.watchWishes(stateDirectory);
+  }
+
+  /** Where the kernel has no more watches to give, a wish waits for the next look. */
+  private watchWishes(directory: string): void {
+    try {
+      watch(directory, { signal: this.signal }, (_, name) => {
+        if (name === null || !isWish(name)) return;
+        this.hasWish = true;
+        this.wake();
+      }).on("error", () => {});
+    } catch {
+      return;
+    }
   }
 
   private async keepUp(store: ClusterStore, key: string): Promise<void> {
@@ -45,9 +62,11 @@ export class Watching {
     return this.endedAt === undefined ? 0 : preciseSecondsSinceBoot() - this.endedAt;
   }
 
-  /** Ends early when something has changed. */
+  /** Ends early when something has changed, or an ADD has wished. */
   async wait(ms: number): Promise<void> {
-    if (this.hasChanged || this.signal.aborted) return;
+    const { hasWish } = this;
+    this.hasWish = false;
+    if (this.hasChanged || hasWish || this.signal.aborted) return;
     const waking = new AbortController();
     this.wake = () => waking.abort();
     await delay(ms, waking.signal);
