@@ -40,11 +40,10 @@ export function* claimBlock(
   newClaim: () => string,
 ): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
-  const listed = new Map((yield* listedBy(node, pool)).map((record) => [record.key, record]));
-  if (hasEarlierPool(pool, listed.values())) return undefined;
-  const known = new Set([...listed.keys(), ...node.held.grants.map(({ key }) => key)]);
-  return (yield* claimAmong(node, pool, yield* neverUsed(pool, known), newClaim)) ??
-    (yield* claimAmong(node, pool, givenBack(pool, listed.values()), newClaim));
+  const listed = yield* listedBy(node, pool);
+  if (hasEarlierPool(pool, listed)) return undefined;
+  return (yield* claimAmong(node, pool, yield* neverUsed(node, pool, listed), newClaim)) ??
+    (yield* claimAmong(node, pool, givenBack(pool, listed), newClaim));
 }
 
 function* claimAmong(
@@ -54,7 +53,8 @@ function* claimAmong(
   newClaim: () => string,
 ): Steps<string | undefined> {
   while (among.length > 0) {
-    const [{ index, key, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
+    const [{ index, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
+    const key = blockKey(pool.name, index);
     const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
     if (isMine) return key;
   }
@@ -63,39 +63,34 @@ function* claimAmong(
 
 interface Candidate {
   index: number;
-  key: string;
   record?: Stored<BlockRecord>;
 }
 
 /** More blocks than this are drawn from, and not looked through. */
 const FEW = 4096, MOST_DRAWS = 64;
 
-function givenBack({ size }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): Candidate[] {
-  return [...blocks].filter(({ value, isGoing }) => value.owner === undefined && !isGoing && value.index < size)
-    .map((record) => ({ index: record.value.index, key: record.key, record }));
+function givenBack({ size }: PoolOfBlocks, blocks: readonly Stored<BlockRecord>[]): Candidate[] {
+  return blocks.filter(({ value, isGoing }) => value.owner === undefined && !isGoing && value.index < size)
+    .map((record) => ({ index: record.value.index, record }));
 }
 
 /** Blocks that have no record, or some of them. */
-function* neverUsed(pool: PoolOfBlocks, known: ReadonlySet<string>): Steps<Candidate[]> {
-  const candidate = (index: number): Candidate => ({ index, key: blockKey(pool.name, index) });
-  const found: Candidate[] = [];
-  if (pool.size <= FEW) {
-    for (let index = 0; index < pool.size; index++) {
-      const one = candidate(index);
-      if (!known.has(one.key)) found.push(one);
-    }
-  } else {
-    for (let draw = 0; draw < MOST_DRAWS; draw++) {
-      const one = candidate(yield* chosen(pool.size));
-      if (!known.has(one.key)) found.push(one);
-    }
-  }
-  return found;
+function* neverUsed(
+  { held }: ClusterNode,
+  { name, size }: PoolOfBlocks,
+  listed: readonly Stored<BlockRecord>[],
+): Steps<Candidate[]> {
+  const found = new Set<number>();
+  if (size <= FEW) { for (let index = 0; index < size; index++) found.add(index); }
+  else for (let draw = 0; draw < MOST_DRAWS; draw++) found.add(yield* chosen(size));
+  for (const { value } of listed) found.delete(value.index);
+  for (const { key } of held.grants) if (poolOf(key) === name) found.delete(indexOf(key));
+  return [...found].map((index) => ({ index }));
 }
 
 /** Blocks of an earlier pool of this name may have the same addresses under other keys. */
-function hasEarlierPool({ birth }: PoolOfBlocks, blocks: Iterable<Stored<BlockRecord>>): boolean {
-  return [...blocks].some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
+function hasEarlierPool({ birth }: PoolOfBlocks, blocks: readonly Stored<BlockRecord>[]): boolean {
+  return blocks.some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
 }
 
 /** A block that was asked for by its number: whether it is held now, or the node that has it; undefined when neither. */

@@ -73,17 +73,11 @@ export function agentLockPath(stateDirectory: string): string {
   return `${stateDirectory}/node~lock`;
 }
 
-const WISH = "wish~";
-
 /**
  * What ADD did not get, for the agent: one document, the last wish counts. It may be lost: whoever wishes asks again.
  */
 export function wishPath(stateDirectory: string, pool: string): string {
-  return `${stateDirectory}/${WISH}${pool}`;
-}
-
-export function isWish(file: string): boolean {
-  return file.startsWith(WISH);
+  return `${stateDirectory}/wish~${pool}`;
 }
 
 /** In the file, ranges are spans: a node may have a thousand, and ADD looks at few. */

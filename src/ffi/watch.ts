@@ -27,6 +27,11 @@ export class Watch {
     this.symbols.inotify_add_watch(this.fd, cString(directory), ITSELF | ENTRIES);
   }
 
+  /** For a process that waits for promises. */
+  changes(): ReadableStream<Uint8Array> {
+    return Bun.file(this.fd).stream();
+  }
+
   /** What happened does not matter: the caller looks for itself. */
   forgetChanges(): void {
     const events = new Uint8Array(16384);

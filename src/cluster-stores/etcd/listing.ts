@@ -19,7 +19,7 @@ export interface ListingOptions {
 
 interface Listing {
   /** By the key's bytes: a record, or what is wrong with it; undefined for another pool's. */
-  entries: ReadonlyMap<string, Stored<ClusterRecord> | ForeignRecord | undefined>;
+  entries: Map<string, Stored<ClusterRecord> | ForeignRecord | undefined>;
   revision: number;
   cluster: string | undefined;
   term: number;
@@ -38,7 +38,8 @@ export class Listings {
     const range = { key: keyBytes(prefix + start), ...end !== undefined && { range_end: keyBytes(prefix + end) } };
     const known = this.known.get(range.key);
     const isRecent = known !== undefined && performance.now() - known.wholeAt < this.options.wholeMs;
-    const listing = (isRecent ? await this.changed(range, pool, known) : undefined) ?? await this.whole(range, pool);
+    const isBroughtUp = isRecent && await this.bringUp(range, pool, known);
+    const listing = isBroughtUp ? known : await this.whole(range, pool);
     this.known.set(range.key, listing);
     const records: Stored<ClusterRecord>[] = [], problems: string[] = [];
     for (const entry of listing.entries.values()) {
@@ -59,16 +60,20 @@ export class Listings {
     };
   }
 
-  /** Undefined when something was deleted, or the store is another, or an earlier one. */
-  private async changed(range: RangeRequest, pool: string | undefined, known: Listing): Promise<Listing | undefined> {
-    const newer = { ...range, min_mod_revision: known.revision + 1 };
+  /** False when something was deleted, or the store is another, or an earlier one. */
+  private async bringUp(range: RangeRequest, pool: string | undefined, known: Listing): Promise<boolean> {
+    const asked = known.revision, newer = { ...range, min_mod_revision: asked + 1 };
     const { first: { header, count }, kvs } = await this.everythingIn(newer);
     const revision = revisionFrom(header.revision), term = revisionFrom(header.raft_term);
-    if (revision < known.revision || term < known.term || header.cluster_id !== known.cluster) return undefined;
-    const entries = new Map(known.entries);
-    for (const found of kvs) entries.set(found.key, this.entryOf(found, pool));
+    if (revision < asked || term < known.term || header.cluster_id !== known.cluster) return false;
+    // Another question, asked at the same time, was answered later and with more.
+    if (revision < known.revision) return true;
+    for (const found of kvs) known.entries.set(found.key, this.entryOf(found, pool));
     // Each key that is there was there already, or is new: with as many, they are the same.
-    return entries.size === revisionFrom(count) ? { ...known, entries, revision, term } : undefined;
+    if (known.entries.size !== revisionFrom(count)) return false;
+    known.revision = revision;
+    known.term = term;
+    return true;
   }
 
   private entryOf(found: KeyValue, pool: string | undefined): Stored<ClusterRecord> | ForeignRecord | undefined {

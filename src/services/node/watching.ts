@@ -1,9 +1,8 @@
 /** The watch of this node's own record, begun again whenever it ends, and that of ADDs' wishes; and waiting for what they tell. */
-import { watch } from "node:fs";
-import { isWish } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { delay } from "../../cluster-stores/delay.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { Watch } from "../../ffi/watch.ts";
 
 /** Between two attempts to begin. */
 const PAUSE_MS = 1000;
@@ -19,19 +18,18 @@ export class Watching {
 
   constructor(store: ClusterStore, key: string, stateDirectory: string, private readonly signal: AbortSignal) {
     void this.keepUp(store, key);
-    this.watchWishes(stateDirectory);
+    void this.watchWishes(stateDirectory);
   }
 
   /** Where the kernel has no more watches to give, a wish waits for the next look. */
-  private watchWishes(directory: string): void {
-    try {
-      watch(directory, { signal: this.signal }, (_, name) => {
-        if (name === null || !isWish(name)) return;
-        this.hasWish = true;
-        this.wake();
-      }).on("error", () => {});
-    } catch {
-      return;
+  private async watchWishes(directory: string): Promise<void> {
+    const watch = new Watch();
+    if (watch.fd < 0) return;
+    watch.entries(directory);
+    // What has come or been written there does not matter: it is looked at.
+    for await (const _ of watch.changes()) {
+      this.hasWish = true;
+      this.wake();
     }
   }
 
