@@ -41,6 +41,8 @@ export interface ServedPool {
   node: string;
   /** For sentences: `etcd at https://10.0.0.1:2379`. */
   store: string;
+  /** Where the agent looks for leases, with a directory for each pool: blocks without any there are given back. */
+  leases?: string;
   layout: "flat" | "routed";
   /** One list for each family. Without any block, each is empty. */
   ranges: ServedRange[][];

@@ -115,7 +115,8 @@ export class NodeFiles {
   }
 
   writeServed(served: ServedPool): void {
-    replaceFile(servedPath(this.stateDirectory, served.pool), servedText(served), { mode: 0o600 });
+    const text = servedText({ ...served, leases: this.leases });
+    replaceFile(servedPath(this.stateDirectory, served.pool), text, { mode: 0o600 });
   }
 
   removeServed(pool: string): void {

@@ -27,7 +27,9 @@ export const patchbayClusterConf = z.object({
     pools: z.array(poolName).optional().describe("Several pools in place of one: addresses of each, in this order."),
     ...ipamRouting,
     dataDir: z.string().default("/var/lib/patchbay/pools")
-      .describe("The directory of the leases, where the agent of this host looks for them."),
+      .describe(
+        "The directory of the leases. ADD refuses one in which the agent of this host does not look for them.",
+      ),
   }),
   runtimeConfig: runtimeConfigOf({ ips: requestedIps }),
   args: argsOf(z.object({ ips: requestedIps })),

@@ -1,5 +1,5 @@
 /** Why nothing of a pool is given: which pool, how much of it is in use, what the store says, and what to do. */
-import { CniError, errorText, INTERNAL, IO_FAILURE, TRY_AGAIN_LATER } from "../../../cni/error.ts";
+import { CniError, errorText, INTERNAL, INVALID_CONFIG, IO_FAILURE, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { agentLockPath, type ServedFile, servedPath, surroundings, wishPath } from "../../../cluster/served-file.ts";
 import { counted } from "../../../contract/counted.ts";
 import { preciseSecondsSinceBoot } from "../../../ffi/clock.ts";
@@ -45,6 +45,15 @@ export function unusable(pool: string, cause: unknown): CniError {
     }`,
     "'systemctl restart patchbay-node' writes it anew",
     { cause },
+  );
+}
+
+/** The agent would give blocks back that have leases there. */
+export function leasedElsewhere(directory: string, leases: string): CniError {
+  return new CniError(
+    INVALID_CONFIG,
+    `"ipam.dataDir": the leases would be in ${directory}, and the agent of this host counts those in ${leases}`,
+    `"dataDir": "${leases}", or another directory for the agent: 'patchbay node --data-dir'`,
   );
 }
 

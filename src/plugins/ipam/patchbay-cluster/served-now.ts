@@ -3,7 +3,7 @@ import type { PoolPlace } from "./places.ts";
 import { readServed, type Served } from "./served-sets.ts";
 
 /** Throws a CniError. */
-export function servedOf({ pool }: PoolPlace): Served {
+export function servedOf({ pool, options: { directory } }: PoolPlace): Served {
   let found: Served | undefined;
   try {
     found = readServed(pool);
@@ -11,6 +11,10 @@ export function servedOf({ pool }: PoolPlace): Served {
     throw loadRefusals().unusable(pool, error);
   }
   if (found === undefined) throw loadRefusals().notServed(pool);
+  const { leases } = found.file;
+  if (leases !== undefined && `${leases}/${pool}` !== directory) {
+    throw loadRefusals().leasedElsewhere(directory, leases);
+  }
   return found;
 }
 

@@ -1,6 +1,6 @@
 /** The file that says what is served: whatever is at its path, and a thousand blocks in it. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { errorText } from "../../../../src/cni/error.ts";
 import { PoolStage } from "../../../support/pool-stage.ts";
@@ -80,4 +80,23 @@ test("a node with a thousand blocks: each address is given once", () => {
     stage.del({ containerId: `c${count}` });
     expect(given).toContain(stage.add({ containerId: `again${count}` }).ips![0]!.address);
   }
+});
+
+describe("leases where the agent does not look for them", () => {
+  const pools = () => join(stage.directory, "pools");
+  test("are refused with both directories, before anything is made", () => {
+    stage.serve({ change: { leases: "/var/lib/patchbay/pools" } });
+    const what =
+      `"ipam.dataDir": the leases would be in ${pools()}/lan, and the agent of this host counts those in ` +
+      "/var/lib/patchbay/pools; ";
+    expect(said(() => stage.add())).toStartWith(`7 ${what}"dataDir": "/var/lib/patchbay/pools", or `);
+    expect(said(() => stage.status())).toStartWith(`50 ${what}`);
+    expect(existsSync(pools())).toBe(false);
+  });
+
+  test("a slash at the end is no other directory", () => {
+    stage.serve({ change: { leases: pools() } });
+    expect(said(() => stage.add({ ipam: { dataDir: `${pools()}//` } }))).toStartWith("success: ");
+    expect(Object.keys(stage.leases())).toEqual(["10.50.0.16"]);
+  });
 });
