@@ -35,6 +35,8 @@ const aside = [
   "test/frontends/resident/by-call-sweep.test.ts",
   // A thousand containers on ten machines, twice.
   "test/services/node/fleet.test.ts",
+  // A day without a store, by hours; the short run has shorter silences.
+  "test/services/node/attaching.test.ts",
   // A bad day of five agents.
   "test/services/node/busy.test.ts",
   // Deaths at each system call of an agent.

@@ -48,6 +48,8 @@ export interface ClusterHost {
   served(pool: string): Promise<ServedPool | undefined>;
   /** Until the file of the pool is so. */
   until(pool: string, isSo: (served: ServedPool | undefined) => boolean): Promise<ServedPool>;
+  /** What begins here from now on finds the clock of the boot so many seconds later. */
+  passTime(seconds: number): void;
   /** As after a power cut: /run is empty, and the kernel has another boot id. Calls of plugins do not see that one. */
   reboot(): Promise<void>;
   lease(pool: string, address: string): Promise<void>;
@@ -138,11 +140,20 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
   await machine.run(["sh", "-c", `cat > ${file}`], { stdin: JSON.stringify({ node: name, ...conf }) });
   const environment = { PATCHBAY_STATE_DIR: run };
   const ownBoot = `test ! -e ${boot} || mount --bind ${boot} /proc/sys/kernel/random/boot_id`;
-  let own = ownBoot;
+  let own = ownBoot, later = 0;
   // A mount namespace of its own has another boot's id.
   const inside = (
     line: string,
-  ) => ["unshare", "--mount", "sh", "-c", `${own}; export PATCHBAY_STATE_DIR=${run}; ${line}`];
+  ) => [
+    "unshare",
+    "--mount",
+    "--time",
+    "--boottime",
+    String(later),
+    "sh",
+    "-c",
+    `${own}; export PATCHBAY_STATE_DIR=${run}; ${line}`,
+  ];
   const command = (words: string, output: string) =>
     inside(`exec ${PATCHBAY} node ${words} --config ${file} --data-dir ${kept} ${output}`);
   let agent: Subprocess | undefined;
@@ -191,6 +202,9 @@ async function openHost(machine: Machine, name: string, conf: Record<string, unk
         }
         await Bun.sleep(100);
       }
+    },
+    passTime(seconds) {
+      later += seconds;
     },
     async reboot() {
       await host.kill();

@@ -124,6 +124,13 @@ export class NodeFiles {
     removeFile(wishPath(this.stateDirectory, pool));
   }
 
+  wishedPools(): string[] {
+    const start = wishPath("", "").slice(1);
+    return namesIn(this.stateDirectory).filter((name) => name.startsWith(start)).map((name) =>
+      name.slice(start.length)
+    );
+  }
+
   /** Another one each time that ADD wishes. */
   wishOf(pool: string): string | undefined {
     try {

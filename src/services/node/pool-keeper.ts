@@ -51,6 +51,7 @@ export class PoolKeeper {
     const { agent } = this;
     if (!agent.node.isSound) return false;
     await this.lookAtAlarm();
+    await this.lookForPools();
     const used = agent.countLeases();
     await this.ripen();
     let isDone = true;
@@ -61,6 +62,14 @@ export class PoolKeeper {
       isDone = await this.claim(pool, used) && isDone;
     }
     return isDone && this.unripe().length === 0;
+  }
+
+  /** An ADD may know of one that is new. */
+  private async lookForPools(): Promise<void> {
+    const { agent, wishes } = this, wanted = wishes.beside(agent.pools);
+    if (wanted.length === 0) return;
+    await agent.refreshPools(FRESH_S);
+    for (const name of wishes.beside(agent.pools)) wishes.settle(name);
   }
 
   /** Nothing tells that it is over. */

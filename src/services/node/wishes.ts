@@ -24,6 +24,13 @@ export class Wishes {
     return typeof address === "string" ? address : "any";
   }
 
+  /** Pools that ADDs want addresses of, and that are none of these. */
+  beside(pools: readonly { name: string }[]): string[] {
+    return this.files.wishedPools().filter((name) =>
+      pools.every((pool) => pool.name !== name) && this.of(name) !== undefined
+    );
+  }
+
   /** The one that was read: another may have come since. */
   settle(pool: string): void {
     const wish = this.read.get(pool);
