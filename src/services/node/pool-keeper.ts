@@ -32,6 +32,8 @@ export class PoolKeeper {
   private readonly claimAgainAt = new Map<string, number>();
   private ripenAgainAt = 0;
   private alarmAgainAt = 0;
+  /** What has been said to ripen too slowly. */
+  private slowClaim = "";
 
   constructor(
     private readonly agent: NodeAtWork,
@@ -94,10 +96,19 @@ export class PoolKeeper {
       const isAsked = pool !== undefined && this.agent.foreign.isAsked(pool, grant);
       // One a look: while a segment is asked, nothing is noticed.
       if (pool !== undefined && !isAsked && await this.agent.foreign.ask(pool, grant)) return;
+      const begun = preciseSecondsSinceBoot();
       if (isAsked && await driver.run(ripenBlock(node, grant))) continue;
+      this.sayIfSlow(grant, preciseSecondsSinceBoot() - begun);
       this.ripenAgainAt = now + AGAIN_S;
       return;
     }
+  }
+
+  private sayIfSlow({ key, claim }: Grant, tookS: number): void {
+    const { notice } = this.agent.node.delays;
+    if (tookS <= notice || this.slowClaim === claim) return;
+    this.slowClaim = claim;
+    this.say(`${key} is not served: the store took ${tookS.toFixed(1)} s to confirm it, and ${notice} s are allowed`);
   }
 
   private async giveBack(pool: NodePool, own: readonly Grant[], used: Map<string, number>): Promise<void> {

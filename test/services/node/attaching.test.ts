@@ -37,7 +37,7 @@ test("a pool that is new in the store is there a moment after the first ADD that
   await cluster.write("pool/lan", flat("10.1.0.0/24", {}));
   const n1 = await started(cluster);
   await n1.until("lan", (served) => served !== undefined && served.blocks.served > 0);
-  // Of no pool at all: whoever asks for it again does not keep the agent busy.
+  // There is no such pool.
   expect(await call(n1, "ADD", "c1", "nowhere")).toMatchObject({ code: 11 });
   await cluster.write("pool/late", flat("10.2.0.0/24", { spare: 0 }));
   while ((await call(n1, "ADD", "c1", "late")).code === 11) await Bun.sleep(300);
