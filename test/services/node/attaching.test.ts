@@ -83,3 +83,32 @@ test("a store that is away for a day: nobody who gets an address notices", async
   expect(Number(all)).toBeGreaterThan(25);
   expect(await cluster.keys("alarm")).toEqual([]);
 });
+
+/** In front of the store: each piece of an answer comes so much later. */
+const SLOW = `Bun.listen({ hostname: "127.0.0.1", port: 2390, socket: {
+  async open(client) {
+    client.early = [];
+    client.server = await Bun.connect({ hostname: "127.0.0.1", port: 2379, socket: {
+      data: (_, bytes) => void setTimeout(() => client.write(bytes), 800),
+    } });
+    for (const bytes of client.early) client.server.write(bytes);
+  },
+  data: (client, bytes) => client.server?.write(bytes) ?? client.early.push(bytes),
+} }); await Bun.sleep(1e9);`;
+
+test("a store that is too slow for a block to be confirmed: nothing is served, and the log says why", async () => {
+  await using cluster = await openCluster();
+  await cluster.write("pool/lan", flat("10.1.0.0/24", {}));
+  const slow = cluster.machine.start([process.execPath, "-e", SLOW]);
+  try {
+    const n1 = await cluster.node("n1", { store: { etcd: { endpoints: ["http://127.0.0.1:2390"] } } });
+    await n1.start();
+    const log =
+      /^patchbay node: block\/lan\.\d+ is not served: the store took 2\.\d s to confirm it, and 2 s are allowed$/m;
+    while (!log.test(await n1.said())) await Bun.sleep(200);
+    expect((await n1.served("lan"))!.blocks).toMatchObject({ served: 0, ripening: 1 });
+  } finally {
+    slow.kill("SIGKILL");
+    await slow.exited;
+  }
+});
