@@ -97,6 +97,9 @@ export function grantFindings(
   return [...records].flatMap(([key, record]): ClusterFinding[] => {
     const grant = held.grants.find((each) => each.key === key);
     const isMine = record !== undefined && isOwnedBy(record.value, self.node, generation);
+    if (isMine && grant?.state === "unknown") {
+      return [{ about: key, problem: NOT_KNOWN, step: "the next boot serves it" }];
+    }
     if (isMine === (grant !== undefined)) return [];
     const problem = isMine
       ? "it is this host's in the store, and not granted here: a claim that was answered late"
@@ -106,6 +109,10 @@ export function grantFindings(
     return [{ about: key, problem, step: stepFor(isMine ? undefined : record, isAgentRunning) }];
   });
 }
+
+const NOT_KNOWN =
+  "it is not served: this host's state directory was emptied while containers ran, and nobody knows " +
+  "which addresses they have";
 
 function ownerOf(record: Stored<BlockRecord> | undefined): string {
   return record?.value.owner === undefined ? "it is nobody's" : `it is ${record.value.owner.node}'s`;

@@ -39,7 +39,7 @@ const host = (more: Partial<HostBlocks> = {}): HostBlocks => ({
   isUsualDirectory: true,
   ...more,
 });
-const holding = (key: string, state: "held" | "closing" = "held") => ({
+const holding = (key: string, state: "held" | "closing" | "unknown" = "held") => ({
   ...host().held,
   grants: [{ key, claim: "c0", state, version: 1 }],
 });
@@ -98,6 +98,10 @@ describe("of this host", () => {
         "host was removed while it ran: detach the containers that have its addresses, here or on n2",
       ],
     ],
+    ["whose addresses nobody knows", { held: holding("block/lan.0", "unknown") }, block(0, ["n1", 1]), [
+      "block/lan.0: it is not served: this host's state directory was emptied while containers ran, and nobody knows " +
+      "which addresses they have → the next boot serves it",
+    ]],
   ])("a block %s", (_, more, record, expected) => {
     expect(shown(grantFindings(host(more), new Map([["block/lan.0", record]])))).toEqual(expected);
   });
