@@ -3,11 +3,10 @@ import { StoreSilent } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
 import { leasedAddresses } from "../../ipam/go-directory.ts";
 import { type ClusterPool, shapeOf } from "../../cluster/pool.ts";
-import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
-import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
+import { type BlockRecord, nodeKey, poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { servedAddresses } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
-import { formatAddress } from "../../net/address.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { ServedFiles } from "./serving.ts";
@@ -61,7 +60,7 @@ export class AgentByHand {
       this.silent = undefined;
       this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
         const pool = poolFrom(key.slice("pool/".length), value);
-        return this.servedOf(pool, own.filter(({ key }) => key.startsWith(`block/${pool.name}.`)));
+        return this.servedOf(pool, own.filter(({ key }) => poolOf(key) === pool.name));
       });
     } catch (error) {
       if (!(error instanceof StoreSilent || error instanceof SyscallError)) throw error;
@@ -96,19 +95,9 @@ export class AgentByHand {
   private servedOf(pool: ClusterPool, own: readonly Stored<BlockRecord>[]): ServedPool {
     const { node, store } = this.options;
     return {
-      pool: pool.name,
+      ...servedAddresses(pool, own.map(({ value }) => value.index)),
       node,
       store: store.name,
-      layout: pool.layout,
-      ranges: servedRanges(pool, own.map(({ value }) => value.index)),
-      extents: extentsOf(pool),
-      ...pool.singles.length > 0 && {
-        singles: {
-          all: pool.singles.map(formatAddress),
-          served: servedSingles(pool, own.map(({ value }) => value.index)),
-        },
-      },
-      routes: pool.routes,
       blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },
       obstacle: `${store.name} say which blocks are its own`,
     };
