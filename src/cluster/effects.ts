@@ -20,7 +20,8 @@ export type ClusterEffect =
   /** The blocks of which containers of this boot have addresses, whatever happened to the state directory. */
   | { does: "look for use" }
   | { does: "look at the clock" }
-  | { does: "choose"; among: number };
+  | { does: "choose"; among: number }
+  | { does: "name a claim" };
 
 /** In the state directory, over boots. */
 export interface KeptState {
@@ -100,4 +101,9 @@ export function* now(): Steps<number> {
 
 export function* chosen(among: number): Steps<number> {
   return (yield { does: "choose", among }) as number;
+}
+
+/** One that nobody else has. */
+export function* newClaim(): Steps<string> {
+  return (yield { does: "name a claim" }) as string;
 }

@@ -380,18 +380,17 @@ export class World {
 
   /** What an agent does again and again, in any order. */
   private *program(machine: Machine, node: ClusterNode): Generator<ClusterEffect, void, unknown> {
-    const newClaim = () => `c${this.claims++}`;
     yield* node.join();
     for (;;) {
       const agent = machine.agent!, isBehind = agent.verified < machine.concerns, kind = isBehind ? 0 : this.below(8);
       if (kind === 0) {
         const { concerns } = machine;
-        yield* verifyNode(node, [POOL], newClaim);
+        yield* verifyNode(node, [POOL]);
         agent.verified = concerns;
         machine.due = machine.concerns > concerns ? this.time + NOTICE : Infinity;
       } else if (kind < 3) {
-        if (this.below(4) > 0) yield* claimBlock(node, POOL, newClaim);
-        else yield* claimThis(node, POOL, this.below(POOL.size), newClaim);
+        if (this.below(4) > 0) yield* claimBlock(node, POOL);
+        else yield* claimThis(node, POOL, this.below(POOL.size));
       } else if (kind < 6) {
         const grant = this.one(node.held.grants.filter((each) => !node.notes.ripe.includes(each.claim)));
         if (grant !== undefined) yield* ripenBlock(node, grant);
@@ -432,6 +431,8 @@ export class World {
         return this.time;
       case "choose":
         return this.below(effect.among);
+      case "name a claim":
+        return `c${this.claims++}`;
     }
     if (machine.isCut) return this.unanswered(effect, false);
     if (!isPunctual && this.below(20) === 0) return this.unanswered(effect, this.below(2) === 0);

@@ -15,7 +15,7 @@ import {
 } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { newClaim, ProtocolDriver } from "../driving.ts";
+import { ProtocolDriver } from "../driving.ts";
 import type { NodeFiles } from "../files.ts";
 import { type NodePool, poolsOfNode } from "../pools.ts";
 import { AGENT_DELAYS } from "../run.ts";
@@ -89,7 +89,7 @@ async function claimOne(
 ): Promise<void> {
   const key = blockKey(pool.name, index), { held, self } = node;
   if (held.grants.some((grant) => grant.key === key)) return;
-  const outcome = await driver.run(claimThis(node, pool, index, newClaim));
+  const outcome = await driver.run(claimThis(node, pool, index));
   if (outcome === true) return;
   if (outcome === undefined) {
     const why = obstacleOf(node, driver) ?? driver.refusal ?? "another was faster, or somebody deletes it";
