@@ -3,14 +3,14 @@ import { StoreSilent } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
 import { leasedAddresses } from "../../ipam/go-directory.ts";
 import { type ClusterPool, shapeOf } from "../../cluster/pool.ts";
-import { type BlockRecord, nodeKey, poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { type BlockRecord, nameIn, nodeKey, poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { servedAddresses } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { ServedFiles } from "./serving.ts";
-import type { KeptPool, NodeFiles } from "./files.ts";
+import { keptPool, type NodeFiles } from "./files.ts";
 import type { Watching } from "./watching.ts";
 
 const LOOK_MS = 1000;
@@ -59,7 +59,7 @@ export class AgentByHand {
       this.refuseOthers(records as Stored<PoolRecord>[]);
       this.silent = undefined;
       this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
-        const pool = poolFrom(key.slice("pool/".length), value);
+        const pool = poolFrom(nameIn(key), value);
         return this.servedOf(pool, own.filter(({ key }) => poolOf(key) === pool.name));
       });
     } catch (error) {
@@ -77,7 +77,7 @@ export class AgentByHand {
   /** The store of a cluster keeps that from every host; here each one looks for itself. */
   private refuseOthers(records: readonly Stored<PoolRecord>[]): void {
     const { files, store } = this.options, before = files.readPools();
-    const now = records.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
+    const now = records.map(keptPool);
     for (const { name, value } of now) {
       const earlier = before.find((each) => each.name === name);
       if (earlier === undefined || shapeOf(poolFrom(name, earlier.value)) === shapeOf(poolFrom(name, value))) {

@@ -4,7 +4,7 @@
  */
 import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
-import type { PoolRecord } from "../../cluster/records.ts";
+import { nameIn, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
 import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
@@ -15,6 +15,10 @@ export interface KeptPool {
   name: string;
   birth: string;
   value: PoolRecord;
+}
+
+export function keptPool({ key, birth, value }: Stored<PoolRecord>): KeptPool {
+  return { name: nameIn(key), birth, value };
 }
 
 const NOTHING_HELD: KeptState = { generation: 0, boots: [], grants: [], seen: 0 };

@@ -2,12 +2,12 @@
 import { fateOf } from "../../../cluster/runs.ts";
 import { isSingle, piecesOf } from "../../../cluster/pool.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
-import { blockKey, poolOf } from "../../../cluster/records.ts";
+import { blockKey, nameIn, poolOf } from "../../../cluster/records.ts";
 import { type RosterFile, rosterFrom } from "../../../cluster/roster.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { makeDirectories, namesIn, readConfiguredFile, replaceFile } from "../../../ffi/files.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { inCluster, nameIn, recordsOf } from "../operator/cluster.ts";
+import { inCluster, recordsOf } from "../operator/cluster.ts";
 
 export interface ExportedRoster {
   store: string;

@@ -21,7 +21,7 @@ import type { ServedPool } from "../../../cluster/served-file.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
 import { thisNode } from "../self.ts";
-import { checkName, inCluster, nameIn, recordsOf, unknownName, withAdvice } from "./cluster.ts";
+import { checkName, inCluster, recordsOf, unknownName, withAdvice } from "./cluster.ts";
 import { oneLine } from "./one-line.ts";
 import { type HostFacts, hostFacts, type OwnPool, ownPools } from "./host.ts";
 import { nameOfThisHost, nodesIn, type NodeSummary } from "./nodes.ts";
@@ -173,7 +173,7 @@ async function freshRecords(store: ClusterStore): Promise<ClusterRecords> {
   for (const name of names) {
     if (!isNodeName(name)) continue;
     const found = await store.read(nodeKey(name)) as Stored<NodeRecord> | undefined;
-    if (found !== undefined) nodes.set(nameIn(found.key), found.value);
+    if (found !== undefined) nodes.set(name, found.value);
   }
   return { ...listed, nodes };
 }

@@ -10,6 +10,7 @@ import {
   ALARM_KEY,
   type AlarmRecord,
   type BlockRecord,
+  nameIn,
   type NodeRecord,
   type PoolRecord,
   type Stored,
@@ -68,10 +69,6 @@ export async function recordsOf(store: ClusterStore): Promise<ClusterRecords> {
     alarm: alarm.records.find(({ key }) => key === ALARM_KEY) as Stored<AlarmRecord> | undefined,
     problems: [...problems, ...alarm.problems],
   };
-}
-
-export function nameIn(key: string): string {
-  return key.slice(key.indexOf("/") + 1);
 }
 
 /**

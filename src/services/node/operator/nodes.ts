@@ -1,6 +1,6 @@
 /** `patchbay node list`, and draining one: what a store knows of the nodes. */
 import { alarmObstacles, type ClusterRecords } from "../../../cluster/findings.ts";
-import { nodeKey, type NodeRecord, poolOf } from "../../../cluster/records.ts";
+import { nameIn, nodeKey, type NodeRecord, poolOf } from "../../../cluster/records.ts";
 import { fateOf } from "../../../cluster/runs.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { thisNode } from "../self.ts";
@@ -111,7 +111,7 @@ export type Draining = "changed" | "as before";
 export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<Draining> {
   return inCluster(config, async (cluster) => {
     refuseByHand(cluster, "node", node);
-    const known = (await cluster.store.list("node")).records.map(({ key }) => key.slice("node/".length));
+    const known = (await cluster.store.list("node")).records.map(({ key }) => nameIn(key));
     const state = isUndone ? "joined" : "draining";
     let before: NodeRecord["state"] | undefined;
     await changeRecord<NodeRecord>(cluster, nodeKey(node), (found, isRepeated) => {

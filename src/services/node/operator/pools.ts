@@ -3,7 +3,7 @@ import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { type ClusterPool, countBlocks, isSingle } from "../../../cluster/pool.ts";
 import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
-import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
+import { nameIn, poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
@@ -131,7 +131,7 @@ export function addPool(
 export function setPoolState(config: string | undefined, name: string, state: "open" | "closed"): Promise<boolean> {
   return inCluster(config, async (cluster) => {
     refuseByHand(cluster, "pool", name);
-    const others = (await cluster.store.list("pool")).records.map(({ key }) => key.slice("pool/".length));
+    const others = (await cluster.store.list("pool")).records.map(({ key }) => nameIn(key));
     let before: string | undefined;
     await changeRecord<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
       if (found === undefined) throw unknownName("pool", name, others);

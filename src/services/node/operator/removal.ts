@@ -4,7 +4,7 @@
  */
 import { type Steps, StoreSilent } from "../../../cluster/effects.ts";
 import { inShort } from "../../../cluster/findings.ts";
-import { nodeKey, type NodeRecord, poolOf, type Stored } from "../../../cluster/records.ts";
+import { nameIn, nodeKey, type NodeRecord, poolOf, type Stored } from "../../../cluster/records.ts";
 import { freeBlocksOf, markOff, markUnrecordedOff } from "../../../cluster/removal.ts";
 import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
 import { delay } from "../../../cluster-stores/delay.ts";
@@ -39,7 +39,7 @@ export function removeNode(options: NodeRemovalOptions): Promise<NodeRemoved> {
     refuseByHand(cluster, "node", node);
     const found = await readNode(cluster, node), generation = await generationOf(cluster, node);
     if (found === undefined && generation === undefined) {
-      const known = (await cluster.store.list("node")).records.map(({ key }) => key.slice("node/".length));
+      const known = (await cluster.store.list("node")).records.map(({ key }) => nameIn(key));
       throw unknownName("node", node, known);
     }
     if (!isOff) return await freeTheDead(cluster, node, found);
