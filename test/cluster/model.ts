@@ -266,7 +266,7 @@ export class World {
     const generations = [...this.records.values()].flatMap(({ value }) =>
       "index" in value && value.owner?.node === node ? [value.owner.generation] : []
     );
-    if (isUnrecorded && this.byPerson(markUnrecordedOff(node, Math.max(1, ...generations))) !== "marked") return;
+    if (isUnrecorded && this.byPerson(markUnrecordedOff(node, Math.max(1, ...generations))) !== "done") return;
     this.byPerson(freeBlocksOf(node, POOL.name));
   }
 

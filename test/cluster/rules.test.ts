@@ -411,8 +411,8 @@ describe("removing a node", () => {
   test("it is marked first, and what it has is free afterwards", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
     expect([run(markOff("n2")), run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
-      "marked",
-      { node: "removed", freed: [KEY], remaining: [] },
+      "done",
+      { freed: [KEY], remaining: [] },
       block({ lastNode: "n2" }),
     ]);
   });
@@ -420,7 +420,7 @@ describe("removing a node", () => {
   test("nothing is freed of one that has put its record back", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
     expect([run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
-      { node: "lives", freed: [], remaining: [] },
+      { freed: [], remaining: [] },
       theirs,
     ]);
   });
@@ -441,7 +441,7 @@ describe("removing a node", () => {
 
   test("who writes its record meanwhile is marked all the same: what it says counts afterwards", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" } }, puts: ["lost", "unknown"] });
-    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["marked", off]);
+    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["done", off]);
   });
 
   test("what the store refuses is not done", () => {
@@ -451,12 +451,12 @@ describe("removing a node", () => {
 
   test("blocks that could not be written are told", () => {
     const { run } = open({ records: { "node/n2": off, [KEY]: theirs }, puts: ["lost"] });
-    expect(run(freeBlocksOf("n2", "p"))).toEqual({ node: "removed", freed: [], remaining: [KEY] });
+    expect(run(freeBlocksOf("n2", "p"))).toEqual({ freed: [], remaining: [KEY] });
   });
 
   test("a node of which only blocks are known is off without a machine", () => {
     const { run, valueOf } = open({ records: { [KEY]: theirs } });
-    expect([run(markUnrecordedOff("n2", 1)), run(freeBlocksOf("n2", "p")).freed]).toEqual(["marked", [KEY]]);
+    expect([run(markUnrecordedOff("n2", 1)), run(freeBlocksOf("n2", "p")).freed]).toEqual(["done", [KEY]]);
     expect(valueOf("node/n2")).toEqual({ generation: 1, machine: "", boot: "", state: "off" });
   });
 
@@ -469,7 +469,7 @@ describe("removing a node", () => {
     const { run } = open({});
     expect([run(markOff("n9")), run(freeBlocksOf("n9", "p"))]).toEqual([
       "unknown node",
-      { node: "unknown node", freed: [], remaining: [] },
+      { freed: [], remaining: [] },
     ]);
   });
 });

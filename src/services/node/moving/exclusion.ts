@@ -1,9 +1,9 @@
 /** A pool excludes what another program has given out of its subnet, less each time, until nothing is in use any more. */
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
-import { poolKey, type PoolRecord } from "../../../cluster/records.ts";
+import type { PoolRecord } from "../../../cluster/records.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { contains, formatAddress, formatPrefix, parsePrefix } from "../../../net/address.ts";
-import { changeRecord, inCluster, recordsOf, refuseByHand, unknownName } from "../operator/cluster.ts";
+import { changeNamed, inCluster } from "../operator/cluster.ts";
 
 export interface Exclusion {
   pool: string;
@@ -19,12 +19,9 @@ export function excludeInPool(
   { pool: name, subnet, used, exclude }: Exclusion,
 ): Promise<{ before: number; hasChanged: boolean }> {
   return inCluster(config, async (cluster) => {
-    refuseByHand(cluster, "pool", name);
-    const known = (await recordsOf(cluster.store)).pools.keys();
     let before = 0, hasChanged = false;
-    await changeRecord<PoolRecord>(cluster, poolKey(name), (found) => {
-      if (found === undefined) throw unknownName("pool", name, known);
-      const { ranges } = poolFrom(name, found.value), own = parsePrefix(subnet)!;
+    await changeNamed<PoolRecord>(cluster, "pool", name, (value) => {
+      const { ranges } = poolFrom(name, value), own = parsePrefix(subnet)!;
       const at = ranges.findIndex((range) => formatPrefix(range.subnet) === formatPrefix(own));
       if (at < 0) throw new CniError(INTERNAL, `pool ${name} has no range ${subnet}`);
       const { excluded, first, last } = ranges[at]!;
@@ -34,13 +31,13 @@ export function excludeInPool(
         isInRange(address) && !excluded.some((prefix) => contains(prefix, address))
       );
       if (later !== undefined) throw stillGiving(name, formatAddress(later));
-      const changed = found.value.ranges.map((range, index) =>
-        index === at ? { ...(range as Record<string, unknown>), exclude } : range
-      );
-      const value = { ...found.value, ranges: changed };
-      poolFrom(name, value);
-      hasChanged = JSON.stringify(value) !== JSON.stringify(found.value);
-      return hasChanged ? value : found.value;
+      const changed = {
+        ...value,
+        ranges: value.ranges.map((range, index) => index === at ? { ...range as object, exclude } : range),
+      };
+      poolFrom(name, changed);
+      hasChanged = JSON.stringify(changed) !== JSON.stringify(value);
+      return hasChanged ? changed : value;
     });
     return { before, hasChanged };
   });

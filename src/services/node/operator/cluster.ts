@@ -1,7 +1,13 @@
 /** A cluster's store as commands of persons ask it: opened for one question, and closed again. */
 import type { ClusterConf } from "../../../cluster/configuration.ts";
 import { isNodeName } from "../../../cluster/decoding.ts";
-import { type ClusterRecord, ForeignRecord, MOST_ATTEMPTS, StoreSilent } from "../../../cluster/effects.ts";
+import {
+  changeRecord,
+  type ClusterRecord,
+  ForeignRecord,
+  type Steps,
+  StoreSilent,
+} from "../../../cluster/effects.ts";
 import { type ClusterRecords, foreignFinding } from "../../../cluster/findings.ts";
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { birthOf } from "../../../cluster/pool.ts";
@@ -71,35 +77,47 @@ export async function recordsOf(store: ClusterStore): Promise<ClusterRecords> {
   };
 }
 
-/**
- * Compares and puts one record. `change` says what it becomes, throws, or returns what it was given; it is asked again when
- * another was faster, and when nobody knows what has come of it (`isRepeated`).
- */
-export async function changeRecord<Value extends ClusterRecord>(
-  { store }: OpenCluster,
-  key: string,
-  change: (found: Stored<Value> | undefined, isRepeated: boolean) => Value,
-): Promise<Value> {
-  let unknown: string | undefined;
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-    const found = await asked(store, key, unknown), value = change(found as Stored<Value> | undefined, attempt > 0);
-    if (value === found?.value) return value;
-    const outcome = await store.put(key, found, value);
-    if (outcome === "lost") continue;
-    if ("refused" in outcome) throw new Error(outcome.refused);
-    if ("won" in outcome) return value;
-    unknown = outcome.unknown;
-  }
-  throw new StoreSilent(unknown ?? `${key} changes again and again`);
+/** What has come of it. Throws what the store refuses. */
+export async function outcomeOf<Outcome extends string>(
+  { driver }: OpenCluster,
+  steps: Steps<Outcome | "refused">,
+): Promise<Outcome> {
+  const outcome = await driver.run(steps);
+  if (outcome === "refused") throw new Error(driver.refusal ?? "the store refuses to write it");
+  return outcome;
 }
 
-async function asked(store: ClusterStore, key: string, unknown: string | undefined) {
+/** A record becomes what `change` makes of it, unless that throws. */
+export async function changeStored<Value extends ClusterRecord>(
+  cluster: OpenCluster,
+  key: string,
+  change: (found: Value | undefined, isRepeated: boolean) => Value,
+): Promise<void> {
   try {
-    return await store.read(key);
+    await outcomeOf(cluster, changeRecord<Value>(key, change));
   } catch (error) {
-    if (unknown === undefined || !(error instanceof StoreSilent)) throw error;
-    throw new StoreSilent(`${error.message}; whether ${key} has been written, nobody knows: repeat the command`);
+    const { refusal } = cluster.driver;
+    if (refusal === undefined || !(error instanceof StoreSilent)) throw error;
+    throw new StoreSilent(`${refusal}; whether ${key} has been written, nobody knows: repeat the command`);
   }
+}
+
+/** The same of one that is there. Returns what it was. */
+export async function changeNamed<Value extends ClusterRecord>(
+  cluster: OpenCluster,
+  kind: "pool" | "node",
+  name: string,
+  change: (value: Value) => Value,
+): Promise<Value> {
+  refuseByHand(cluster, kind, name);
+  const known = (await cluster.store.list(kind)).records.map(({ key }) => nameIn(key));
+  let before: Value | undefined;
+  await changeStored<Value>(cluster, `${kind}/${name}`, (found) => {
+    if (found === undefined) throw unknownName(kind, name, known);
+    before ??= found;
+    return change(found);
+  });
+  return before!;
 }
 
 /** Before a person's command writes anything. */

@@ -2,13 +2,13 @@
  * `patchbay node remove`: a person says that a machine is off. Its node has time to object; then its blocks are free for
  * others. It may be interrupted at any moment, and repeated.
  */
-import { type Steps, StoreSilent } from "../../../cluster/effects.ts";
+import { StoreSilent } from "../../../cluster/effects.ts";
 import { inShort } from "../../../cluster/findings.ts";
 import { nameIn, nodeKey, type NodeRecord, poolOf, type Stored } from "../../../cluster/records.ts";
 import { freeBlocksOf, markOff, markUnrecordedOff } from "../../../cluster/removal.ts";
 import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
 import { delay } from "../../../cluster-stores/delay.ts";
-import { inCluster, type OpenCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
+import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 /** More than a connected agent needs to notice, to be started again, and to write. */
 export const SECONDS_TO_OBJECT = 60;
@@ -89,25 +89,15 @@ export async function takeOff(
   generation: number | undefined,
 ): Promise<NodeRecord | undefined> {
   const { node, say, secondsToObject } = options;
-  const marked = await written(cluster, markOff(node));
+  const marked = await outcomeOf(cluster, markOff(node));
   if (marked === "unknown node") {
     say(`node ${node} has no record: whoever runs writes it again within ${secondsToObject} s`);
     if (await objection(cluster, options, () => true) !== undefined) throw itLives(node);
-    if (await written(cluster, markUnrecordedOff(node, generation!)) === "lives") throw itLives(node);
+    if (await outcomeOf(cluster, markUnrecordedOff(node, generation!)) === "lives") throw itLives(node);
     return undefined;
   }
   say(`node ${node} is marked off, and has ${secondsToObject} s to object; when this is interrupted, repeat it`);
   return await objection(cluster, options, isBack);
-}
-
-/** Throws what the store refuses. */
-export async function written<Outcome extends string>(
-  { driver }: OpenCluster,
-  steps: Steps<Outcome>,
-): Promise<Outcome> {
-  const outcome = await driver.run(steps);
-  if (outcome === "refused") throw new Error(driver.refusal ?? "the store refuses to write it");
-  return outcome;
 }
 
 export function itLives(node: string): Error {

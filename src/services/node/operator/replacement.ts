@@ -14,9 +14,9 @@ import type { Self } from "../../../cluster/node.ts";
 import { machineText } from "../../../cluster/host-findings.ts";
 import { thisNode } from "../self.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
-import { inCluster, type OpenCluster, recordsOf, refuseByHand } from "./cluster.ts";
+import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand } from "./cluster.ts";
 import { hostFacts } from "./host.ts";
-import { freeBlocks, itLives, type NodeRemovalOptions, objection, takeOff, written } from "./removal.ts";
+import { freeBlocks, itLives, type NodeRemovalOptions, objection, takeOff } from "./removal.ts";
 
 export interface ReplacementOptions extends NodeRemovalOptions {
   dataDirectory: string | undefined;
@@ -96,5 +96,5 @@ async function stay(cluster: OpenCluster, self: Self, options: ReplacementOption
 }
 
 async function become(cluster: OpenCluster, self: Self, becoming: Becoming): Promise<void> {
-  if (await written(cluster, becomeNode(self, becoming)) === "lives") throw itLives(self.node);
+  if (await outcomeOf(cluster, becomeNode(self, becoming)) === "lives") throw itLives(self.node);
 }
