@@ -4,10 +4,10 @@ import { isSingle, piecesOf } from "../../../cluster/pool.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { blockKey, nameIn, poolOf } from "../../../cluster/records.ts";
 import { type RosterFile, rosterFrom } from "../../../cluster/roster.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { makeDirectories, namesIn, readConfiguredFile, replaceFile } from "../../../ffi/files.ts";
 import { formatAddress } from "../../../net/address.ts";
 import { inCluster, recordsOf } from "../operator/cluster.ts";
+import { refused } from "../refused.ts";
 
 export interface ExportedRoster {
   store: string;
@@ -111,8 +111,4 @@ function writeAllOf(directory: string, files: readonly RosterFile[]): void {
   }
   for (const folder of ["pools.d", "nodes.d"]) makeDirectories(`${directory}/${folder}`, 0o755);
   for (const { path, text } of files) replaceFile(path, text, { mode: 0o644, durable: true });
-}
-
-function refused(why: string, nextStep: string): CniError {
-  return new CniError(INTERNAL, why, "", { nextStep });
 }

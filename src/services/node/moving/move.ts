@@ -8,14 +8,11 @@ import { blockKey, indexOf, nodeKey, poolKey, poolOf } from "../../../cluster/re
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { shapeOf } from "../../../cluster/pool.ts";
 import type { Self } from "../../../cluster/node.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { stateDirectory } from "../../../process/state-directory.ts";
-import { NodeFiles } from "../files.ts";
+import type { NodeFiles } from "../files.ts";
 import { inCluster, type OpenCluster, recordsOf } from "../operator/cluster.ts";
-import { DATA_DIRECTORY } from "../paths.ts";
-
-import { lockForLife, type NodeOptions } from "../run.ts";
+import { refused } from "../refused.ts";
+import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
 
@@ -50,9 +47,7 @@ async function moved(options: MoveOptions, source: OpenCluster, target: OpenClus
       "--to names the configuration with the other store",
     );
   }
-  const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
-  files.makeDirectories();
-  lockForLife(files.stateDirectory);
+  const files = lockedFiles(options.dataDirectory);
   const records = await recordsOf(source.store), wanted = ownBlocks(source, self, files, records);
   await comparePools(records, await recordsOf(target.store), target, wanted);
   const others = records.blocks.flatMap(({ key, value: { owner } }) =>
@@ -188,8 +183,4 @@ async function compareFiles(
       nextStep,
     );
   }
-}
-
-function refused(why: string, nextStep: string): CniError {
-  return new CniError(INTERNAL, why, "", { nextStep });
 }

@@ -14,10 +14,10 @@ import {
   type Stored,
 } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ProtocolDriver } from "../driving.ts";
 import type { NodeFiles } from "../files.ts";
 import { type NodePool, poolsOfNode } from "../pools.ts";
+import { refused } from "../refused.ts";
 import { AGENT_DELAYS } from "../run.ts";
 import { obstacleOf } from "../serving.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
@@ -50,11 +50,9 @@ export async function refuseBlocksOfOthers(
   for (const block of wanted) {
     const owner = await ownerOf(store, block);
     if (owner === undefined || owner === self.node) continue;
-    throw new CniError(
-      INTERNAL,
+    throw refused(
       `${blockKey(block.pool, block.index)} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
-      "",
-      { nextStep: `'patchbay ipam show --all' says whose the blocks are` },
+      "'patchbay ipam show --all' says whose the blocks are",
     );
   }
 }

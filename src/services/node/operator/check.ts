@@ -19,7 +19,8 @@ import {
 } from "../../../cluster/records.ts";
 import type { ServedPool } from "../../../cluster/served-file.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
+import { errorText } from "../../../cni/error.ts";
+import { refused } from "../refused.ts";
 import { thisNode } from "../self.ts";
 import { checkName, inCluster, recordsOf, unknownName, withAdvice } from "./cluster.ts";
 import { oneLine } from "./one-line.ts";
@@ -182,5 +183,5 @@ function notOver(open: readonly string[]): Error {
   const nextStep =
     "start the agents of those that have not looked; 'patchbay node remove NODE --it-is-off' vouches for a " +
     "machine that is off; containers with another node's addresses are to be detached";
-  return new CniError(INTERNAL, `the alarm is not over, and stays: ${oneLine(open.join("; "))}`, "", { nextStep });
+  return refused(`the alarm is not over, and stays: ${oneLine(open.join("; "))}`, nextStep);
 }

@@ -5,8 +5,8 @@ import { type ClusterPool, countBlocks, isSingle } from "../../../cluster/pool.t
 import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
 import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
+import { refused } from "../refused.ts";
 import { changeNamed, changeStored, checkName, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 export interface PoolSummary {
@@ -112,9 +112,10 @@ export function addPool(
     await changeStored<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
       if (found === undefined) return record;
       if (isRepeated && JSON.stringify(found) === JSON.stringify(record)) return found;
-      const nextStep =
-        `'patchbay pool show ${name}' says what it has; ranges of a pool never change: add one of another name`;
-      throw new CniError(INTERNAL, `pool ${name} is there already`, "", { nextStep });
+      throw refused(
+        `pool ${name} is there already`,
+        `'patchbay pool show ${name}' says what it has; ranges of a pool never change: add one of another name`,
+      );
     });
     const others = [...records.pools.values()].filter((other) => other.pool.name !== name);
     const summary = summaryOf(pool, records);

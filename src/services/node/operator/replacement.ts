@@ -9,9 +9,9 @@
  */
 import { becomeNode, type Becoming } from "../../../cluster/replacement.ts";
 import { nodeKey, type NodeRecord, type Stored } from "../../../cluster/records.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Self } from "../../../cluster/node.ts";
 import { machineText } from "../../../cluster/host-findings.ts";
+import { refused } from "../refused.ts";
 import { thisNode } from "../self.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
 import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand } from "./cluster.ts";
@@ -50,7 +50,6 @@ export function replaceNode(options: ReplacementOptions): Promise<NodeReplaced> 
 }
 
 function requireOther({ node, isOff }: ReplacementOptions, self: Self, record: NodeRecord | undefined): void {
-  const refused = (why: string, nextStep: string) => new CniError(INTERNAL, why, "", { nextStep });
   if (self.node !== node) {
     throw refused(
       `this host is node ${self.node}, and not ${node}`,
