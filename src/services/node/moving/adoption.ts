@@ -13,7 +13,7 @@ import { leasedAddresses, leaseOwnerIn, readLease } from "../../../ipam/go-direc
 import { type MovedLeases, moveLeases } from "../../../ipam/moved-leases.ts";
 import { formatAddress, toBigInt } from "../../../net/address.ts";
 import { inCluster } from "../operator/cluster.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
@@ -61,7 +61,7 @@ export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
 async function poolIn(store: ClusterStore, name: string): Promise<ClusterPool> {
   const found = await store.read(poolKey(name)) as Stored<PoolRecord> | undefined;
   if (found !== undefined) return poolFrom(name, found.value);
-  throw refused(
+  throw notDone(
     `there is no pool ${name} in ${store.name}`,
     `'patchbay pool add ${name}' adds it, with "state": "closed" until each host has its blocks`,
   );
@@ -100,7 +100,7 @@ function refuseTooMany(
 ): void {
   const count = pieces.reduce((sum, { first, last }) => sum + toBigInt(last) - toBigInt(first) + 1n, 0n);
   if (count <= MOST_ADDRESSES) return;
-  throw refused(
+  throw notDone(
     `network ${network}: ${count} addresses are more than the ${MOST_ADDRESSES} that go over at once`,
     "detach its containers, and attach them by the pool: then nothing needs to go over",
   );
@@ -112,7 +112,7 @@ async function refuseOpenPool(store: ClusterStore, pool: ClusterPool, wanted: re
   for (const block of wanted) {
     if (await ownerOf(store, block) !== undefined) continue;
     const key = blockKey(pool.name, block.index);
-    throw refused(
+    throw notDone(
       `pool ${pool.name} is open, and ${key} is nobody's: another node may claim it any moment`,
       `patchbay pool close ${pool.name}; when each host has its blocks, 'pool close --undo' opens it`,
     );

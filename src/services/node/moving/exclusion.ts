@@ -4,7 +4,7 @@ import type { PoolRecord } from "../../../cluster/records.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { contains, formatAddress, formatPrefix, parsePrefix } from "../../../net/address.ts";
 import { changeNamed, inCluster } from "../operator/cluster.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 
 export interface Exclusion {
   pool: string;
@@ -50,7 +50,7 @@ function clamp(address: Uint8Array, first: Uint8Array, last: Uint8Array): Uint8A
 
 /** The pool may have given the same address to a container of its own. */
 function stillGiving(pool: string, address: string): CniError {
-  return refused(
+  return notDone(
     `${address} is in use, and pool ${pool} does not exclude it: the other program still gives addresses out, and one may come twice`,
     `change the ipam of every network that names it; 'patchbay ipam list' says whether a container of the pool has ${address}, too`,
   );

@@ -17,7 +17,7 @@ import type { ClusterStore } from "../../../cluster/store.ts";
 import { ProtocolDriver } from "../driving.ts";
 import type { NodeFiles } from "../files.ts";
 import { type NodePool, poolsOfNode } from "../pools.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { AGENT_DELAYS } from "../run.ts";
 import { obstacleOf } from "../serving.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
@@ -50,7 +50,7 @@ export async function refuseBlocksOfOthers(
   for (const block of wanted) {
     const owner = await ownerOf(store, block);
     if (owner === undefined || owner === self.node) continue;
-    throw refused(
+    throw notDone(
       `${blockKey(block.pool, block.index)} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
       "'patchbay ipam show --all' says whose the blocks are",
     );

@@ -20,7 +20,7 @@ import {
 import type { ServedPool } from "../../../cluster/served-file.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { errorText } from "../../../cni/error.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
 import { checkName, inCluster, recordsOf, unknownName, withAdvice } from "./cluster.ts";
 import { oneLine } from "./one-line.ts";
@@ -183,5 +183,5 @@ function notOver(open: readonly string[]): Error {
   const nextStep =
     "start the agents of those that have not looked; 'patchbay node remove NODE --it-is-off' vouches for a " +
     "machine that is off; containers with another node's addresses are to be detached";
-  return refused(`the alarm is not over, and stays: ${oneLine(open.join("; "))}`, nextStep);
+  return notDone(`the alarm is not over, and stays: ${oneLine(open.join("; "))}`, nextStep);
 }

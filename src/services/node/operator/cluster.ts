@@ -26,7 +26,7 @@ import { openStore } from "../../../cluster-stores/open.ts";
 import { closestName } from "../../../cni/spelling.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ProtocolDriver } from "../driving.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { readClusterConf } from "../run.ts";
 import { oneLine } from "./one-line.ts";
 
@@ -125,7 +125,7 @@ export async function changeNamed<Value extends ClusterRecord>(
 export function refuseByHand({ conf, store }: OpenCluster, kind: "pool" | "node", name: string): void {
   checkName(kind, name);
   if (conf.store.kind !== "roster") return;
-  throw refused(
+  throw notDone(
     `${kind} ${name} is not changed: ${store.name} are written by hand`,
     `edit ${conf.store.directory}/${kind}s.d/${name}.json on every host`,
   );
@@ -142,5 +142,5 @@ export function checkName(kind: "pool" | "node", name: string): void {
 
 export function unknownName(kind: "pool" | "node", name: string, known: Iterable<string>): Error {
   const meant = closestName(name, [...known]), hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  return refused(`there is no ${kind} ${name}${hint}`, `'patchbay ${kind} list' lists those that there are`);
+  return notDone(`there is no ${kind} ${name}${hint}`, `'patchbay ${kind} list' lists those that there are`);
 }

@@ -2,7 +2,7 @@
 import { alarmObstacles, type ClusterRecords } from "../../../cluster/findings.ts";
 import { type NodeRecord, poolOf } from "../../../cluster/records.ts";
 import { fateOf } from "../../../cluster/runs.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
 import { changeNamed, inCluster, recordsOf } from "./cluster.ts";
 
@@ -113,7 +113,7 @@ export function drainNode(config: string | undefined, node: string, isUndone: bo
     const state = isUndone ? "joined" : "draining";
     const before = await changeNamed<NodeRecord>(cluster, "node", node, (value) => {
       if (value.state === "off") {
-        throw refused(
+        throw notDone(
           `node ${node} is off by a person's word, and has nothing to drain`,
           "when its machine runs again, its agent joins as a node without blocks",
         );

@@ -6,7 +6,7 @@ import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
 import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { changeNamed, changeStored, checkName, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 export interface PoolSummary {
@@ -112,7 +112,7 @@ export function addPool(
     await changeStored<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
       if (found === undefined) return record;
       if (isRepeated && JSON.stringify(found) === JSON.stringify(record)) return found;
-      throw refused(
+      throw notDone(
         `pool ${name} is there already`,
         `'patchbay pool show ${name}' says what it has; ranges of a pool never change: add one of another name`,
       );

@@ -8,7 +8,7 @@ import { nameIn, nodeKey, type NodeRecord, poolOf, type Stored } from "../../../
 import { freeBlocksOf, markOff, markUnrecordedOff } from "../../../cluster/removal.ts";
 import { errorText } from "../../../cni/error.ts";
 import { delay } from "../../../cluster-stores/delay.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 /** More than a connected agent needs to notice, to be started again, and to write. */
@@ -75,7 +75,7 @@ async function freeTheDead(
     "--it-is-off says that its machine is off, for good or until its next boot. Then its blocks are given " +
     "to others: if it runs after all, cut off from the store, two containers have one address. 'patchbay node drain " +
     `${node}' empties a node that runs`;
-  throw refused(`node ${node} ${standing}, and is not removed without a person's word`, nextStep);
+  throw notDone(`node ${node} ${standing}, and is not removed without a person's word`, nextStep);
 }
 
 /**
@@ -101,7 +101,7 @@ export async function takeOff(
 
 export function itLives(node: string): Error {
   const nextStep = `'patchbay node drain ${node}' empties it; or stop it, and repeat the command`;
-  return refused(`node ${node} lives: it has put its record back; nothing of it is freed`, nextStep);
+  return notDone(`node ${node} lives: it has put its record back; nothing of it is freed`, nextStep);
 }
 
 /** The record, when it is what `isObjection` looks for before the time is over. */
@@ -143,5 +143,5 @@ export async function freeBlocks(cluster: OpenCluster, node: string): Promise<st
   }
   if (remaining.length === 0) return freed;
   const why = cluster.driver.refusal ?? "others were faster";
-  throw refused(`${inShort(remaining)} of node ${node} are not freed: ${why}`, "repeat the command");
+  throw notDone(`${inShort(remaining)} of node ${node} are not freed: ${why}`, "repeat the command");
 }

@@ -11,7 +11,7 @@ import { becomeNode, type Becoming } from "../../../cluster/replacement.ts";
 import { nodeKey, type NodeRecord, type Stored } from "../../../cluster/records.ts";
 import type { Self } from "../../../cluster/node.ts";
 import { machineText } from "../../../cluster/host-findings.ts";
-import { refused } from "../refused.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
 import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand } from "./cluster.ts";
@@ -51,20 +51,20 @@ export function replaceNode(options: ReplacementOptions): Promise<NodeReplaced> 
 
 function requireOther({ node, isOff }: ReplacementOptions, self: Self, record: NodeRecord | undefined): void {
   if (self.node !== node) {
-    throw refused(
+    throw notDone(
       `this host is node ${self.node}, and not ${node}`,
       `"node": "${node}" in /etc/patchbay/cluster.json gives it the name; then repeat the command here`,
     );
   }
   if (record === undefined) {
-    throw refused(`node ${node} has no record, and nothing is to be replaced`, "'patchbay node' makes the record");
+    throw notDone(`node ${node} has no record, and nothing is to be replaced`, "'patchbay node' makes the record");
   }
   if (record.machine === self.machine && !record.isContested) {
-    throw refused(`node ${node} is this machine already`, "'patchbay node check' says how it stands");
+    throw notDone(`node ${node} is this machine already`, "'patchbay node check' says how it stands");
   }
   if (isOff) return;
   const other = record.machine === self.machine ? "a copy of this machine" : machineText(record.machine);
-  throw refused(
+  throw notDone(
     `node ${node} is ${other} in the store, and is not replaced without a person's word`,
     "--it-is-off says that the other machine is off for good. Then its blocks are given to others: if it runs after all, " +
       "cut off from the store, two containers have one address",
