@@ -12,7 +12,8 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { type ImportedObject, objectAt, objectsIn, shownValue, textAt } from "./imported-kinds.ts";
+import { type ImportedObject, objectsIn } from "./imported-kinds.ts";
+import { objectAt, shownValue, textAt } from "./written-values.ts";
 
 const GROUP = "whereabouts.cni.cncf.io";
 
