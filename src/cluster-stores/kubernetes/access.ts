@@ -1,5 +1,5 @@
 /** How the API of Kubernetes is reached: as a pod, or as a kubeconfig says. Reads no file but the kubeconfig. */
-import { isObject } from "../../cni/json.ts";
+import { isObject, valueAt } from "../../cni/json.ts";
 import type { KubernetesConf } from "../../cluster/configuration.ts";
 import { variable } from "../../ffi/environment.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
@@ -94,8 +94,7 @@ interface Place {
 }
 
 function entryOf({ path, place }: Place, list: unknown, name: unknown, key: string): Values {
-  const found = Array.isArray(list) ? list.find((each) => isObject(each) && each["name"] === name) : undefined;
-  const value = isObject(found) ? found[key] : undefined;
+  const value = valueAt(Array.isArray(list) && list.find((each) => valueAt(each, "name") === name), key);
   if (!isObject(value)) throw new Error(`${path}: "${place}" has no ${JSON.stringify(name)}`);
   return value;
 }
@@ -219,7 +218,7 @@ export const EXEC_VERSION = "client.authentication.k8s.io/v1";
 function environmentFrom(at: Place, list: unknown): Record<string, string> {
   const pairs = Array.isArray(list) ? list : [undefined];
   return Object.fromEntries(pairs.map((each) => {
-    const name = isObject(each) ? each["name"] : undefined, value = isObject(each) ? each["value"] : undefined;
+    const name = valueAt(each, "name"), value = valueAt(each, "value");
     if (typeof name !== "string" || typeof value !== "string") {
       throw refused(at, "env", 'is no list of "name" and "value"');
     }
