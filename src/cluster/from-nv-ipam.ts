@@ -1,6 +1,6 @@
 /** Pools of nv-ipam as pools of ours: blocks of the same sizes that begin at the same addresses; and whose they are there. */
 import { inside, invalid } from "../cni/decode.ts";
-import { formatAddress, formatPrefix, fromBigInt, lastOf, type Prefix, toBigInt } from "../net/address.ts";
+import { formatAddress, formatPrefix, fromBigInt, lastOf, subnetsBetween, toBigInt } from "../net/address.ts";
 import { type ImportedObject, objectsIn } from "./imported-kinds.ts";
 import { poolFrom } from "./pool-decoding.ts";
 import { blockWith, type ClusterPool, piecesOf } from "./pool.ts";
@@ -129,20 +129,8 @@ function excludedIn(spec: WrittenValues, where: string, key: string): { exclude?
     if (first.length !== last.length || toBigInt(last) < toBigInt(first)) {
       throw invalid(on, `${formatAddress(last)} is before ${formatAddress(first)}`);
     }
-    return subnetsOf(first, last).map(formatPrefix);
+    return subnetsBetween(first, last).map(formatPrefix);
   });
   if (exclude.length > MOST_EXCLUDES) throw invalid(`${where}.${key}`, `they are more than ${MOST_EXCLUDES} subnets`);
   return exclude.length === 0 ? {} : { exclude };
-}
-
-/** The fewest that have exactly these addresses. */
-function subnetsOf(first: Uint8Array, last: Uint8Array): Prefix[] {
-  const found: Prefix[] = [], end = toBigInt(last), width = first.length * 8;
-  for (let at = toBigInt(first); at <= end;) {
-    let free = 0;
-    while (free < width && at % (1n << BigInt(free + 1)) === 0n && at + (1n << BigInt(free + 1)) - 1n <= end) free++;
-    found.push({ bytes: fromBigInt(at, first.length), bits: width - free });
-    at += 1n << BigInt(free);
-  }
-  return found;
 }

@@ -2,7 +2,7 @@
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import type { PoolRecord } from "../../../cluster/records.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { contains, formatAddress, formatPrefix, parsePrefix } from "../../../net/address.ts";
+import { compareAddresses, contains, formatAddress, formatPrefix, parsePrefix } from "../../../net/address.ts";
 import { changeNamed, inCluster } from "../operator/cluster.ts";
 import { notDone } from "../not-done.ts";
 
@@ -27,7 +27,8 @@ export function excludeInPool(
       if (at < 0) throw new CniError(INTERNAL, `pool ${name} has no range ${subnet}`);
       const { excluded, first, last } = ranges[at]!;
       before = excluded.length;
-      const isInRange = (address: Uint8Array) => Bun.deepEquals(clamp(address, first, last), address);
+      const isInRange = (address: Uint8Array) =>
+        compareAddresses(first, address) <= 0 && compareAddresses(address, last) <= 0;
       const later = used.find((address) =>
         isInRange(address) && !excluded.some((prefix) => contains(prefix, address))
       );
@@ -42,10 +43,6 @@ export function excludeInPool(
     });
     return { before, hasChanged };
   });
-}
-
-function clamp(address: Uint8Array, first: Uint8Array, last: Uint8Array): Uint8Array {
-  return Buffer.compare(address, first) < 0 ? first : Buffer.compare(address, last) > 0 ? last : address;
 }
 
 /** The pool may have given the same address to a container of its own. */
