@@ -39,13 +39,13 @@ export function servedAddresses(
 }
 
 function extentsOf(pool: ClusterPool): PoolExtent[] {
-  const blocks = BigInt(countBlocks(pool));
-  return pool.ranges.map(({ subnet, first, size, gateway }) => ({
+  const ends = piecesOf(pool, countBlocks(pool) - 1);
+  return pool.ranges.map(({ subnet, first, size, gateway }, at) => ({
     subnet: formatPrefix(subnet),
     ...gateway !== undefined && { gateway: formatAddress(gateway) },
-    ...pool.layout === "routed" && { blockLength: first.length * 8 - (size.toString(2).length - 1) },
+    ...pool.layout === "routed" && { blockLength: ends[at]!.subnet.bits },
     first: formatAddress(first),
-    last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
+    last: formatAddress(ends[at]!.last),
     blockSize: String(size),
   }));
 }

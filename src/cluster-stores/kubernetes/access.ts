@@ -1,4 +1,5 @@
 /** How the API of Kubernetes is reached: as a pod, or as a kubeconfig says. Reads no file but the kubeconfig. */
+import { undefinedOnError } from "../../cni/error.ts";
 import { isObject, valueAt } from "../../cni/json.ts";
 import type { KubernetesConf } from "../../cluster/configuration.ts";
 import { variable } from "../../ffi/environment.ts";
@@ -174,18 +175,9 @@ function textOf(at: Place, value: Values, key: string): string | undefined {
 function materialOf(at: Place, value: Values, key: string): Material | undefined {
   const file = textOf(at, value, key), data = textOf(at, value, `${key}-data`);
   if (data === undefined) return file === undefined ? undefined : { file: pathFrom(at, file) };
-  const text = decoded(data);
-  if (text === undefined) throw refused(at, `${key}-data`, "is no PEM in base64");
-  return { text };
-}
-
-function decoded(data: string): string | undefined {
-  try {
-    const text = atob(data);
-    return text.includes("-----BEGIN ") ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = undefinedOnError(() => atob(data));
+  if (text?.includes("-----BEGIN ")) return { text };
+  throw refused(at, `${key}-data`, "is no PEM in base64");
 }
 
 function pathFrom({ directory }: Place, path: string): string {

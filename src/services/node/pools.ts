@@ -2,7 +2,7 @@
  * The pools that this host may have blocks of. What a block is, never changes under its containers: a pool whose ranges are
  * another than they were, or that was deleted and made anew, is the earlier one here until its last block is given back.
  */
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 import type { PoolOfBlocks } from "../../cluster/blocks.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
@@ -54,13 +54,9 @@ function openPool(
   change: string | undefined,
   labels: Readonly<Record<string, string>>,
 ): NodePool[] {
-  let pool: ClusterPool;
-  try {
-    pool = poolFrom(kept.name, kept.value);
-  } catch {
-    // The store has said so already: it is no record.
-    return [];
-  }
+  const pool = undefinedOnError(() => poolFrom(kept.name, kept.value));
+  // The store has said so already: it is no record.
+  if (pool === undefined) return [];
   const other = Object.entries(pool.labels).find(([key, label]) => labels[key] !== label);
   const obstacle = change ??
     (!pool.isOpen

@@ -2,6 +2,7 @@
 import { alarmObstacles, type ClusterRecords } from "../../../cluster/findings.ts";
 import { type NodeRecord, poolOf } from "../../../cluster/records.ts";
 import { fateOf } from "../../../cluster/runs.ts";
+import { undefinedOnError } from "../../../cni/error.ts";
 import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
 import { changeNamed, inCluster, recordsOf } from "./cluster.ts";
@@ -47,11 +48,7 @@ export function listNodes(config: string | undefined): Promise<NodeList> {
 
 /** A person may ask from a machine that is no node. */
 export function nameOfThisHost(configured: string | undefined): string | undefined {
-  try {
-    return thisNode(configured).node;
-  } catch {
-    return undefined;
-  }
+  return undefinedOnError(() => thisNode(configured).node);
 }
 
 export function nodesIn(records: ClusterRecords, own: string | undefined): Pick<NodeList, "alarm" | "nodes"> {
