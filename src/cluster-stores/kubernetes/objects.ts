@@ -155,21 +155,6 @@ export function objectFor(key: string, value: ClusterRecord, was?: ObjectMetadat
   };
 }
 
-/** Its finalizers; none of what is no object. */
-export function finalizersOf(object: unknown): readonly string[] {
-  const finalizers = valueAt(object, "metadata", "finalizers");
-  return Array.isArray(finalizers) ? finalizers : [];
-}
-
-/** The same object without the finalizer of its kind. */
-export function withoutFinalizer(kind: RecordKind, object: unknown): Values {
-  const { metadata, ...rest } = object as { metadata: Values }, { finalizer } = objectKinds[kind];
-  return {
-    ...rest,
-    metadata: { ...metadata, finalizers: finalizersOf(object).filter((each) => each !== finalizer) },
-  };
-}
-
 interface Written {
   spec: Values;
   /** Whose it is. */
