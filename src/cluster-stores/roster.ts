@@ -1,5 +1,5 @@
 /** A cluster that people write by hand, as files that are the same on every host: src/cluster/roster.ts. */
-import { errorText } from "../cni/error.ts";
+import { errorText, undefinedOnError } from "../cni/error.ts";
 import { birthOf } from "../cluster/pool.ts";
 import { StoreSilent } from "../cluster/effects.ts";
 import { blockKey, type BlockRecord, type NodeRecord, type PoolRecord, type Stored } from "../cluster/records.ts";
@@ -100,12 +100,8 @@ function seenOf(directory: string): string {
 function stateOf(directory: string): string {
   return ["pools.d", "nodes.d"].flatMap((folder) =>
     namesOf(`${directory}/${folder}`).map((name) => {
-      try {
-        const { id, size, modified } = identify(`${directory}/${folder}/${name}`);
-        return `${folder}/${name} ${id} ${size} ${modified}`;
-      } catch {
-        return `${folder}/${name} is gone`;
-      }
+      const file = undefinedOnError(() => identify(`${directory}/${folder}/${name}`));
+      return `${folder}/${name} ${file === undefined ? "is gone" : `${file.id} ${file.size} ${file.modified}`}`;
     })
   ).join("\n");
 }

@@ -5,6 +5,7 @@ import {
   type Grant,
   listBlocks,
   MOST_ATTEMPTS,
+  newClaim,
   now,
   putRecord,
   readStored,
@@ -34,29 +35,19 @@ export interface PoolOfBlocks {
 }
 
 /** The key of the block that is held now; undefined when none is free, or none may be claimed. */
-export function* claimBlock(
-  node: ClusterNode,
-  pool: PoolOfBlocks,
-  newClaim: () => string,
-): Steps<string | undefined> {
+export function* claimBlock(node: ClusterNode, pool: PoolOfBlocks): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const listed = yield* listedBy(node, pool);
   if (hasEarlierPool(pool, listed)) return undefined;
-  return (yield* claimAmong(node, pool, yield* neverUsed(node, pool, listed), newClaim)) ??
-    (yield* claimAmong(node, pool, givenBack(pool, listed), newClaim));
+  return (yield* claimAmong(node, pool, yield* neverUsed(node, pool, listed))) ??
+    (yield* claimAmong(node, pool, givenBack(pool, listed)));
 }
 
-function* claimAmong(
-  node: ClusterNode,
-  pool: PoolOfBlocks,
-  among: Candidate[],
-  newClaim: () => string,
-): Steps<string | undefined> {
+function* claimAmong(node: ClusterNode, pool: PoolOfBlocks, among: Candidate[]): Steps<string | undefined> {
   while (among.length > 0) {
     const [{ index, record }] = among.splice(yield* chosen(among.length), 1) as [typeof among[number]];
     const key = blockKey(pool.name, index);
-    const isMine = yield* attemptClaim(node, { key, index, pool, was: record, claim: newClaim() });
-    if (isMine) return key;
+    if (yield* attemptClaim(node, { key, index, pool, was: record })) return key;
   }
   return undefined;
 }
@@ -98,14 +89,13 @@ export function* claimThis(
   node: ClusterNode,
   pool: PoolOfBlocks,
   index: number,
-  newClaim: () => string,
 ): Steps<true | { owner: string } | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const key = blockKey(pool.name, index), was = yield* readStored<BlockRecord>(key);
   if (was?.value.owner !== undefined) return { owner: was.value.owner.node };
   if (was?.isGoing || node.held.grants.some((grant) => grant.key === key)) return undefined;
   if (hasEarlierPool(pool, yield* listedBy(node, pool))) return undefined;
-  return (yield* attemptClaim(node, { key, index, pool, was, claim: newClaim() })) || undefined;
+  return (yield* attemptClaim(node, { key, index, pool, was })) || undefined;
 }
 
 function* listedBy(node: ClusterNode, pool: PoolOfBlocks): Steps<Stored<BlockRecord>[]> {
@@ -120,11 +110,10 @@ interface Attempt {
   index: number;
   pool: PoolOfBlocks;
   was: Stored<BlockRecord> | undefined;
-  claim: string;
 }
 
-function* attemptClaim(node: ClusterNode, { key, index, pool, was, claim }: Attempt): Steps<boolean> {
-  const owner = { node: node.self.node, generation: node.held.generation, claim };
+function* attemptClaim(node: ClusterNode, { key, index, pool, was }: Attempt): Steps<boolean> {
+  const claim = yield* newClaim(), owner = { node: node.self.node, generation: node.held.generation, claim };
   const begun = yield* now();
   const written = yield* putRecord<BlockRecord>(key, was, { poolBirth: pool.birth, index, owner });
   const won = typeof written === "object"
@@ -192,22 +181,17 @@ export function* releaseBlock(node: ClusterNode, grant: Grant): Steps<boolean> {
 }
 
 /** At each connection, when the own record may have changed, and whenever a watch of it begins anew. */
-export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[], newClaim: () => string): Steps<void> {
+export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[]): Steps<void> {
   const wasMine = yield* node.confirm();
   if (!wasMine) node.quietSince = yield* now();
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
   const alarm = yield* node.alarmBirth(), used = yield* usedBlocks();
-  for (const pool of pools) yield* verifyBlocks(node, pool, newClaim, used);
+  for (const pool of pools) yield* verifyBlocks(node, pool, used);
   yield* node.report(alarm);
 }
 
-function* verifyBlocks(
-  node: ClusterNode,
-  pool: PoolOfBlocks,
-  newClaim: () => string,
-  usedKeys: readonly string[],
-): Steps<void> {
+function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, usedKeys: readonly string[]): Steps<void> {
   const { node: name } = node.self;
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
   const used = usedKeys.filter((key) => poolOf(key) === pool.name),
@@ -217,7 +201,7 @@ function* verifyBlocks(
   for (const key of keys) {
     if (unchanged.has(key)) continue;
     try {
-      yield* verifyOne(node, key, { pool, newClaim, isUsed: used.includes(key) });
+      yield* verifyOne(node, pool, key, used.includes(key));
     } catch (error) {
       if (!(error instanceof ForeignRecord)) throw error;
       // The others are looked after all the same.
@@ -232,13 +216,7 @@ function isUnchanged(node: ClusterNode, { key, version, value }: Stored<BlockRec
   return grant?.version === version && grant.claim === value.owner?.claim && !node.conflicts.has(key);
 }
 
-interface Verification {
-  pool: PoolOfBlocks;
-  newClaim: () => string;
-  isUsed: boolean;
-}
-
-function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: Verification): Steps<void> {
+function* verifyOne(node: ClusterNode, pool: PoolOfBlocks, key: string, isUsed: boolean): Steps<void> {
   const found = yield* readStored<BlockRecord>(key), grant = node.held.grants.find((each) => each.key === key);
   if (found !== undefined && isOwnedBy(found.value, node.self.node, node.held.generation)) {
     const { version, value: { owner, poolBirth, index } } = found;
@@ -261,7 +239,7 @@ function* verifyOne(node: ClusterNode, key: string, { pool, newClaim, isUsed }: 
     return;
   }
   yield* node.alarm(`${key} is no longer ${node.self.node}'s in the store`);
-  yield* putBack(node, grant ?? { key, claim: newClaim(), state: "unknown", version: 0 }, pool);
+  yield* putBack(node, grant ?? { key, claim: yield* newClaim(), state: "unknown", version: 0 }, pool);
 }
 
 /** Who has containers there says so again at once when another was faster, until that one has it for good. */

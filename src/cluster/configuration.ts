@@ -1,7 +1,8 @@
 /** Which store a host's cluster has, and who the host is in it: /etc/patchbay/cluster.json. */
-import { invalid, list, missing } from "../cni/decode.ts";
+import { inside, invalid, list, missing } from "../cni/decode.ts";
 import { isObject } from "../cni/json.ts";
 import { isNodeName } from "./decoding.ts";
+import { knownAt, type WrittenValues } from "./written-values.ts";
 
 export const CONFIGURATION_FILE = "/etc/patchbay/cluster.json";
 export const ROSTER_DIRECTORY = "/etc/patchbay";
@@ -42,7 +43,7 @@ export const BY_HAND: ClusterConf = { labels: {}, store: { kind: "roster", direc
 
 /** Throws a CniError that names key and value. */
 export function clusterConfFrom(value: unknown): ClusterConf {
-  const record = known(value, "", ["node", "labels", "store"]);
+  const record = knownAt(value, "", ["node", "labels", "store"], "cluster");
   const node = text(record, "", "node"), labels = record["labels"] ?? {};
   if (node !== undefined && !isNodeName(node)) {
     throw invalid("node", `${JSON.stringify(node)} is no node's name: small letters, digits, dots and hyphens`);
@@ -57,7 +58,7 @@ const STORES = ["roster", "etcd", "kubernetes"] as const;
 
 function storeFrom(value: unknown): StoreConf {
   if (value === undefined) return BY_HAND.store;
-  const record = known(value, "store", STORES), kinds = Object.keys(record);
+  const record = knownAt(value, "store", STORES), kinds = Object.keys(record);
   if (kinds.length !== 1) throw invalid("store", `it is one of ${STORES.join(", ")}`);
   const kind = kinds[0] as typeof STORES[number];
   return readers[kind](record[kind], `store.${kind}`);
@@ -65,12 +66,12 @@ function storeFrom(value: unknown): StoreConf {
 
 const readers: Record<typeof STORES[number], (value: unknown, at: string) => StoreConf> = {
   roster(value, at) {
-    const record = known(value, at, ["directory"]);
+    const record = knownAt(value, at, ["directory"]);
     return { kind: "roster", directory: path(record, at, "directory") ?? ROSTER_DIRECTORY };
   },
   etcd(value, at) {
     const files = ["caFile", "certFile", "keyFile", "passwordFile"] as const, texts = ["serverName", "user"] as const;
-    const record = known(value, at, ["endpoints", "prefix", ...files, ...texts]);
+    const record = knownAt(value, at, ["endpoints", "prefix", ...files, ...texts]);
     const endpoints = list(record["endpoints"] ?? [], `${at}.endpoints`, endpointFrom);
     if (endpoints.length === 0) throw missing(`${at}.endpoints`);
     const prefix = text(record, at, "prefix") ?? "/patchbay/";
@@ -86,7 +87,7 @@ const readers: Record<typeof STORES[number], (value: unknown, at: string) => Sto
     return conf;
   },
   kubernetes(value, at) {
-    const record = known(value, at, ["kubeconfig", "context"]);
+    const record = knownAt(value, at, ["kubeconfig", "context"]);
     return { kind: "kubernetes", kubeconfig: path(record, at, "kubeconfig"), context: text(record, at, "context") };
   },
 };
@@ -119,20 +120,13 @@ function requireTogether<Key extends string>(conf: Partial<Record<Key, unknown>>
   if (conf[other] !== undefined && conf[one] === undefined) throw missing(`${at}.${one}`);
 }
 
-function known(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
-  if (!isObject(value)) throw invalid(at === "" ? "cluster" : at, `${JSON.stringify(value)} is no object`);
-  const other = Object.keys(value).find((key) => !keys.includes(key));
-  if (other !== undefined) throw invalid(at === "" ? other : `${at}.${other}`, "is not known");
-  return value;
-}
-
-function text(record: Record<string, unknown>, at: string, key: string): string | undefined {
+function text(record: WrittenValues, at: string, key: string): string | undefined {
   const found = record[key];
   if (found === undefined || (typeof found === "string" && found !== "")) return found;
-  throw invalid(at === "" ? key : `${at}.${key}`, `${JSON.stringify(found)} is no text`);
+  throw invalid(inside(at, key), `${JSON.stringify(found)} is no text`);
 }
 
-function path(record: Record<string, unknown>, at: string, key: string): string | undefined {
+function path(record: WrittenValues, at: string, key: string): string | undefined {
   const found = text(record, at, key);
   if (found !== undefined && !found.startsWith("/")) throw invalid(`${at}.${key}`, `"${found}" is no absolute path`);
   return found;

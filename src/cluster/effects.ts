@@ -20,7 +20,8 @@ export type ClusterEffect =
   /** The blocks of which containers of this boot have addresses, whatever happened to the state directory. */
   | { does: "look for use" }
   | { does: "look at the clock" }
-  | { does: "choose"; among: number };
+  | { does: "choose"; among: number }
+  | { does: "name a claim" };
 
 /** In the state directory, over boots. */
 export interface KeptState {
@@ -90,6 +91,25 @@ export function* putRecord<Value extends ClusterRecord>(
   return (yield { does: "put", key, was, value }) as PutOutcome<Value>;
 }
 
+/**
+ * Reads a record, and puts what `change` makes of it; again, when another was faster or nobody knows (`isRepeated`). Nothing is
+ * put where it is what it was, or where there is a word in its place, which is the outcome then.
+ */
+export function* changeRecord<Value extends ClusterRecord, Word extends string = never>(
+  key: string,
+  change: (value: Value | undefined, isRepeated: boolean) => Value | Word,
+): Steps<"done" | "refused" | Word> {
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+    const found = yield* readStored<Value>(key), value = change(found?.value, attempt > 0);
+    if (typeof value === "string") return value;
+    if (value === found?.value) return "done";
+    const written = yield* putRecord<Value>(key, found, value);
+    if (typeof written === "object") return "done";
+    if (written === "refused") return written;
+  }
+  throw new StoreSilent(`${key} changes again and again`);
+}
+
 export function* usedBlocks(): Steps<readonly string[]> {
   return (yield { does: "look for use" }) as readonly string[];
 }
@@ -100,4 +120,9 @@ export function* now(): Steps<number> {
 
 export function* chosen(among: number): Steps<number> {
   return (yield { does: "choose", among }) as number;
+}
+
+/** One that nobody else has. */
+export function* newClaim(): Steps<string> {
+  return (yield { does: "name a claim" }) as string;
 }

@@ -2,7 +2,6 @@
 import { type ClusterPool, countBlocks, isSingle, piecesOf } from "./pool.ts";
 import { overlapsAmong } from "./overlaps.ts";
 import { type AlarmRecord, type BlockRecord, indexOf, type NodeRecord, poolOf, type Stored } from "./records.ts";
-import { recoveryOf } from "./recovery.ts";
 import { fateOf } from "./runs.ts";
 
 export interface ClusterFinding {
@@ -153,16 +152,17 @@ export function inShort(keys: readonly string[]): string {
   return [one, two, three].filter((key) => key !== undefined).join(", ") + more;
 }
 
-/** Why an alarm is not over yet; nothing when it is. */
+/** Why an alarm is not over yet: who is not off by a person's word has to have looked since, and to agree. Nothing when it is. */
 export function alarmObstacles(alarm: Stored<AlarmRecord>, records: ClusterRecords): string[] {
-  const nodes = [...records.nodes].map(([node, value]) => ({ key: `node/${node}`, value })) as Stored<NodeRecord>[];
-  const { unheard, conflicts } = recoveryOf(alarm, nodes);
-  const owners = new Set(records.blocks.flatMap(({ value }) => value.owner?.node ?? []));
+  const alive = [...records.nodes].filter(([, { state }]) => state !== "off"),
+    owners = new Set(records.blocks.flatMap(({ value }) => value.owner?.node ?? []));
   return [
-    ...unheard.map((node) => `${node} has not looked since`),
+    ...alive.filter(([, { heard }]) => heard !== alarm.birth).map(([node]) => `${node} has not looked since`),
     ...[...owners].filter((node) => !records.nodes.has(node)).map((node) => `${node} has blocks, and no record`),
-    ...conflicts.map(({ node, key }) =>
-      `containers of ${node} have addresses of ${key}, which the store gives to another, or to nobody`
+    ...alive.flatMap(([node, { conflicts = [] }]) =>
+      conflicts.map((key) =>
+        `containers of ${node} have addresses of ${key}, which the store gives to another, or to nobody`
+      )
     ),
     ...records.problems.filter((problem) => problem.startsWith("node/")),
   ];

@@ -1,20 +1,19 @@
 /** Pools of nv-ipam as pools of ours: blocks of the same sizes that begin at the same addresses; and whose they are there. */
 import { inside, invalid } from "../cni/decode.ts";
-import { formatAddress, formatPrefix, fromBigInt, lastOf, type Prefix, toBigInt } from "../net/address.ts";
+import { formatAddress, formatPrefix, fromBigInt, lastOf, subnetsBetween, toBigInt } from "../net/address.ts";
+import { type ImportedObject, objectsIn } from "./imported-kinds.ts";
+import { poolFrom } from "./pool-decoding.ts";
+import { blockWith, type ClusterPool, piecesOf } from "./pool.ts";
 import {
   addressAtKey,
-  type ImportedObject,
-  type ImportedValues,
   listAt,
   numberAt,
   objectAt,
-  objectsIn,
   shownValue,
   subnetAt,
   textAt,
-} from "./imported-kinds.ts";
-import { poolFrom } from "./pool-decoding.ts";
-import { blockWith, type ClusterPool, piecesOf } from "./pool.ts";
+  type WrittenValues,
+} from "./written-values.ts";
 
 const GROUP = "nv-ipam.nvidia.com", MOST_EXCLUDES = 4096;
 
@@ -86,7 +85,7 @@ function routedPool(object: ImportedObject): ImportedPool {
 
 const NO_SELECTOR = 'its nodeSelector is to be written by hand: "nodes": { "matchLabels": … }';
 
-function given(spec: ImportedValues, key: string): boolean {
+function given(spec: WrittenValues, key: string): boolean {
   return spec[key] !== undefined && spec[key] !== null && spec[key] !== "";
 }
 
@@ -99,7 +98,7 @@ function finished(
   { at, value, name }: ImportedObject,
   document: Record<string, unknown>,
   notes: string[],
-  extentOf: (allocation: ImportedValues, on: string) => Extent,
+  extentOf: (allocation: WrittenValues, on: string) => Extent,
 ): ImportedPool {
   const pool = poolFrom(name, document), blocks = new Map<string, number>(), owners = new Map<number, string>();
   const status = value["status"] === undefined ? {} : objectAt(value, at, "status");
@@ -123,27 +122,15 @@ function blockOf(pool: ClusterPool, { first, last }: Extent, on: string): number
   throw invalid(on, `${formatAddress(first)}-${formatAddress(last)} is no block of the pool`);
 }
 
-function excludedIn(spec: ImportedValues, where: string, key: string): { exclude?: string[] } {
+function excludedIn(spec: WrittenValues, where: string, key: string): { exclude?: string[] } {
   const exclude = listAt(spec, where, key).flatMap((each, position) => {
     const on = `${where}.${key}[${position}]`;
     const first = addressAtKey(each, on, "startIP"), last = addressAtKey(each, on, "endIP");
     if (first.length !== last.length || toBigInt(last) < toBigInt(first)) {
       throw invalid(on, `${formatAddress(last)} is before ${formatAddress(first)}`);
     }
-    return subnetsOf(first, last).map(formatPrefix);
+    return subnetsBetween(first, last).map(formatPrefix);
   });
   if (exclude.length > MOST_EXCLUDES) throw invalid(`${where}.${key}`, `they are more than ${MOST_EXCLUDES} subnets`);
   return exclude.length === 0 ? {} : { exclude };
-}
-
-/** The fewest that have exactly these addresses. */
-function subnetsOf(first: Uint8Array, last: Uint8Array): Prefix[] {
-  const found: Prefix[] = [], end = toBigInt(last), width = first.length * 8;
-  for (let at = toBigInt(first); at <= end;) {
-    let free = 0;
-    while (free < width && at % (1n << BigInt(free + 1)) === 0n && at + (1n << BigInt(free + 1)) - 1n <= end) free++;
-    found.push({ bytes: fromBigInt(at, first.length), bits: width - free });
-    at += 1n << BigInt(free);
-  }
-  return found;
 }

@@ -5,14 +5,18 @@ import {
   formatAddress,
   formatPrefix,
   fromBigInt,
+  isSameBytes,
   networkOf,
+  nextAddress,
   overlap,
   parseAddress,
   parsePrefix,
   type Prefix,
+  subnetsBetween,
   toBigInt,
 } from "../net/address.ts";
-import { type ImportedObject, objectAt, objectsIn, shownValue, textAt } from "./imported-kinds.ts";
+import { type ImportedObject, objectsIn } from "./imported-kinds.ts";
+import { objectAt, shownValue, textAt } from "./written-values.ts";
 
 const GROUP = "whereabouts.cni.cncf.io";
 
@@ -89,20 +93,13 @@ function reservedIn({ name, at }: ImportedObject): Uint8Array {
 
 /** Neighbours as subnets: a list that people can read, and that a store takes. */
 export function asSubnets(addresses: readonly Uint8Array[]): string[] {
-  const found: string[] = [], numbers = addresses.map(toBigInt), [first] = addresses;
-  for (let at = 0; at < numbers.length;) {
-    const width = first!.length * 8, start = numbers[at]!;
-    let bits = 0;
-    while (bits < width && start % (1n << BigInt(bits + 1)) === 0n && hasRun(numbers, at, 1n << BigInt(bits + 1))) {
-      bits++;
-    }
-    const bytes = fromBigInt(start, first!.length);
-    found.push(bits === 0 ? formatAddress(bytes) : formatPrefix({ bytes, bits: width - bits }));
-    at += Number(1n << BigInt(bits));
+  const runs: { first: Uint8Array; last: Uint8Array }[] = [];
+  for (const address of addresses) {
+    const run = runs.at(-1);
+    if (run !== undefined && isSameBytes(nextAddress(run.last), address)) run.last = address;
+    else runs.push({ first: address, last: address });
   }
-  return found;
-}
-
-function hasRun(numbers: readonly bigint[], at: number, count: bigint): boolean {
-  return numbers[at + Number(count) - 1] === numbers[at]! + count - 1n;
+  return runs.flatMap(({ first, last }) => subnetsBetween(first, last)).map((subnet) =>
+    subnet.bits === subnet.bytes.length * 8 ? formatAddress(subnet.bytes) : formatPrefix(subnet)
+  );
 }

@@ -3,17 +3,15 @@
  * wrong is told with its key and value.
  */
 import { isObject, nestsDeeper } from "../cni/json.ts";
-import { inside, invalid, missing } from "../cni/decode.ts";
-import { canonicalAddress, hasHostBits, parseAddress, parsePrefix, type Prefix } from "../net/address.ts";
-
-export type ImportedValues = Readonly<Record<string, unknown>>;
+import { inside, invalid } from "../cni/decode.ts";
+import { objectAt, shownValue, textAt, type WrittenValues } from "./written-values.ts";
 
 export interface ImportedObject {
   kind: string;
   name: string;
   /** `items[3]`, for sentences. */
   at: string;
-  value: ImportedValues;
+  value: WrittenValues;
 }
 
 const DEEPEST = 40;
@@ -40,54 +38,4 @@ export function objectsIn(document: unknown, group: string): ImportedObject[] {
     throw invalid(document["items"] === undefined ? "apiVersion" : "items", `nothing of ${group} is there`);
   }
   return found;
-}
-
-export function shownValue(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
-}
-
-export function objectAt(value: ImportedValues, at: string, key: string): ImportedValues {
-  const found = value[key];
-  if (found === undefined) throw missing(inside(at, key));
-  if (!isObject(found)) throw invalid(inside(at, key), `${shownValue(found)} is no object`);
-  return found;
-}
-
-/** No list where it is missing. */
-export function listAt(value: ImportedValues, at: string, key: string): ImportedValues[] {
-  const found = value[key] ?? [];
-  if (!Array.isArray(found)) throw invalid(inside(at, key), `${shownValue(found)} is no list`);
-  return found.map((each: unknown, index) => {
-    if (isObject(each)) return each;
-    throw invalid(`${inside(at, key)}[${index}]`, `${shownValue(each)} is no object`);
-  });
-}
-
-export function textAt(value: ImportedValues, at: string, key: string): string {
-  const found = value[key];
-  if (found === undefined) throw missing(inside(at, key));
-  if (typeof found === "string") return found;
-  throw invalid(inside(at, key), `${shownValue(found)} is no text`);
-}
-
-export function numberAt(value: ImportedValues, at: string, key: string): number {
-  const found = value[key];
-  if (found === undefined) throw missing(inside(at, key));
-  if (Number.isSafeInteger(found)) return found as number;
-  throw invalid(inside(at, key), `${shownValue(found)} is no whole number`);
-}
-
-export function addressAtKey(value: ImportedValues, at: string, key: string): Uint8Array {
-  const text = textAt(value, at, key),
-    address = canonicalAddress(text) === undefined ? undefined : parseAddress(text);
-  if (address !== undefined) return address;
-  throw invalid(inside(at, key), `${shownValue(text)} is no address`);
-}
-
-export function subnetAt(value: ImportedValues, at: string, key: string): Prefix {
-  const text = textAt(value, at, key), prefix = parsePrefix(text);
-  if (prefix === undefined) throw invalid(inside(at, key), `${shownValue(text)} is no subnet`);
-  if (hasHostBits(prefix)) throw invalid(inside(at, key), `${shownValue(text)} has bits set behind its prefix`);
-  return prefix;
 }

@@ -1,6 +1,6 @@
 /** Addresses that two pools have in common: right on two segments that do not meet, and wrong on one. */
-import { formatAddress, toBigInt } from "../net/address.ts";
-import type { ClusterPool, PoolRange } from "./pool.ts";
+import { compareAddresses, formatAddress } from "../net/address.ts";
+import type { ClusterPool } from "./pool.ts";
 
 export interface PoolOverlap {
   pools: [string, string];
@@ -15,17 +15,10 @@ export function overlapsAmong(pools: readonly ClusterPool[]): PoolOverlap[] {
 export function overlapsOf(one: ClusterPool, other: ClusterPool): PoolOverlap[] {
   return one.ranges.flatMap((range) =>
     other.ranges.filter(({ first }) => first.length === range.first.length).flatMap((its) => {
-      const first = later(range.first, its.first), last = earlier(range, its);
-      if (toBigInt(first) > toBigInt(last)) return [];
+      const first = [range.first, its.first].sort(compareAddresses)[1]!;
+      const last = [range.last, its.last].sort(compareAddresses)[0]!;
+      if (compareAddresses(first, last) > 0) return [];
       return [{ pools: [one.name, other.name], addresses: `${formatAddress(first)}-${formatAddress(last)}` }];
     })
   );
-}
-
-function later(one: Uint8Array, other: Uint8Array): Uint8Array {
-  return toBigInt(one) > toBigInt(other) ? one : other;
-}
-
-function earlier(one: PoolRange, other: PoolRange): Uint8Array {
-  return toBigInt(one.last) < toBigInt(other.last) ? one.last : other.last;
 }

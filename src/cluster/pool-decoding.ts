@@ -1,13 +1,10 @@
 /** A pool as a person, or another program, has written it: each refusal names the key and the value. */
-import { isObject } from "../cni/json.ts";
 import { invalid, list, missing } from "../cni/decode.ts";
 import {
-  canonicalAddress,
   contains,
   formatAddress,
   formatPrefix,
   fromBigInt,
-  hasHostBits,
   lastOf,
   parseAddress,
   parsePrefix,
@@ -15,6 +12,15 @@ import {
   toBigInt,
 } from "../net/address.ts";
 import { isPoolName } from "./pool-name.ts";
+import {
+  addressAtKey,
+  knownAt,
+  objectAt,
+  shownValue,
+  subnetAt,
+  textAt,
+  type WrittenValues,
+} from "./written-values.ts";
 import { type ClusterPool, countBlocks, MOST_SINGLES, offsetOf, type PoolRange, type PoolRoute } from "./pool.ts";
 
 /** As many as ADD reads without being slower for it. */
@@ -23,13 +29,11 @@ const MOST_BLOCKS_OF_NODE = 1024;
 const POOL_KEYS = ["layout", "state", "ranges", "singles", "routes", "nodes", "spare", "mostBlocks", "probe"];
 const RANGE_KEYS = ["cidr", "gateway", "from", "to", "blockSize", "blockLength", "exclude"];
 
-type UnknownRecord = Readonly<Record<string, unknown>>;
-
 export function poolFrom(name: string, value: unknown): ClusterPool {
   if (!isPoolName(name)) {
     throw invalid("name", `${JSON.stringify(name)} is no name of a pool: small letters, digits, dots and hyphens`);
   }
-  const record = recordOf(value, "", POOL_KEYS);
+  const record = knownAt(value, "", POOL_KEYS, "pool");
   const layout = oneOf(record, "layout", ["flat", "routed"]),
     state = oneOf(record, "state", ["open", "closed"], "open");
   const ranges = list(record["ranges"] ?? [], "ranges", (each, at) => rangeFrom(each, at, layout));
@@ -57,13 +61,7 @@ export function poolFrom(name: string, value: unknown): ClusterPool {
 }
 
 function rangeFrom(value: unknown, at: string, layout: ClusterPool["layout"]): PoolRange {
-  const record = recordOf(value, at, RANGE_KEYS),
-    cidr = text(record, at, "cidr"),
-    subnet = cidr === undefined ? undefined : parsePrefix(cidr);
-  if (subnet === undefined) {
-    throw cidr === undefined ? missing(`${at}.cidr`) : refused(at, "cidr", cidr, "is no subnet");
-  }
-  if (hasHostBits(subnet)) throw refused(at, "cidr", cidr!, "has bits set behind its prefix");
+  const record = knownAt(value, at, RANGE_KEYS), subnet = subnetAt(record, at, "cidr");
   const addressAt = (key: string) => addressIn(record, at, key, subnet);
   const gateway = addressAt("gateway"), from = addressAt("from"), to = addressAt("to");
   const excluded = list(record["exclude"] ?? [], `${at}.exclude`, (each, where) => excludedFrom(each, where));
@@ -94,7 +92,7 @@ function hostsOf(subnet: Prefix): { first: Uint8Array; last: Uint8Array } {
   };
 }
 
-function sizeFrom(record: UnknownRecord, at: string, { layout, subnet }: { layout: string; subnet: Prefix }): bigint {
+function sizeFrom(record: WrittenValues, at: string, { layout, subnet }: { layout: string; subnet: Prefix }): bigint {
   const key = layout === "flat" ? "blockSize" : "blockLength",
     other = layout === "flat" ? "blockLength" : "blockSize";
   const number = record[key], most = subnet.bytes.length * 8;
@@ -113,99 +111,71 @@ function sizeFrom(record: UnknownRecord, at: string, { layout, subnet }: { layou
 
 /** Two families of one number would be one key. */
 function singleFrom(value: unknown, at: string, ranges: readonly PoolRange[]): Uint8Array {
-  const address = typeof value === "string" && canonicalAddress(value) !== undefined
-    ? parseAddress(value)
-    : undefined;
-  if (address === undefined) throw invalid(at, `${shown(value)} is no address`);
+  const address = typeof value === "string" ? parseAddress(value) : undefined;
+  if (address === undefined) throw invalid(at, `${shownValue(value)} is no address`);
   const range = ranges.find(({ subnet }) => subnet.bytes.length === address.length && contains(subnet, address));
-  if (range === undefined) throw invalid(at, `${shown(value)} is in none of the subnets`);
-  if (range !== ranges[0]) throw invalid(at, `${shown(value)} is not of the first range's family`);
+  if (range === undefined) throw invalid(at, `${shownValue(value)} is in none of the subnets`);
+  if (range !== ranges[0]) throw invalid(at, `${shownValue(value)} is not of the first range's family`);
   if (offsetOf(range, address) === undefined) {
-    throw invalid(at, `${shown(value)} is too far behind the subnet's first`);
+    throw invalid(at, `${shownValue(value)} is too far behind the subnet's first`);
   }
   return address;
 }
 
 function routeFrom(value: unknown, at: string): PoolRoute {
-  const record = recordOf(value, at, ["dst", "gw"]), dst = text(record, at, "dst"), gw = text(record, at, "gw");
-  const prefix = dst === undefined ? undefined : parsePrefix(dst);
-  if (dst === undefined) throw missing(`${at}.dst`);
-  if (prefix === undefined || hasHostBits(prefix)) throw refused(at, "dst", dst, "is no subnet");
-  if (gw !== undefined && canonicalAddress(gw) === undefined) throw refused(at, "gw", gw, "is no address");
-  return { dst, ...gw !== undefined && { gw } };
+  const record = knownAt(value, at, ["dst", "gw"]), dst = textAt(record, at, "dst");
+  subnetAt(record, at, "dst");
+  if (record["gw"] === undefined) return { dst };
+  addressAtKey(record, at, "gw");
+  return { dst, gw: textAt(record, at, "gw") };
 }
 
 /** In a routed pool nobody else can have the addresses: nobody routes them elsewhere. */
 function probedLinkFrom(value: unknown, layout: ClusterPool["layout"]): string {
-  const record = recordOf(value, "probe", ["link"]), link = text(record, "probe", "link");
+  const record = knownAt(value, "probe", ["link"]);
   if (layout === "routed") throw invalid("probe", "the blocks of a routed pool are no link's");
-  if (link === undefined) throw missing("probe.link");
+  const link = textAt(record, "probe", "link");
   if (!/^[^\s/:]{1,15}$/.test(link)) throw refused("probe", "link", link, "is no name of a link");
   return link;
 }
 
 function labelsFrom(value: unknown): Record<string, string> {
-  const labels = recordOf(value, "nodes", ["matchLabels"])["matchLabels"];
-  if (!isObject(labels)) throw invalid("nodes.matchLabels", `${shown(labels)} is no object`);
+  const labels = objectAt(knownAt(value, "nodes", ["matchLabels"]), "nodes", "matchLabels");
   for (const [key, label] of Object.entries(labels)) {
     if (typeof label !== "string") throw refused("nodes.matchLabels", key, label, "is no text");
   }
   return labels as Record<string, string>;
 }
 
-function countFrom(record: UnknownRecord, key: string, least: number, usual: number): number {
+function countFrom(record: WrittenValues, key: string, least: number, usual: number): number {
   const found = record[key] ?? usual;
   if (Number.isInteger(found) && (found as number) >= least && (found as number) <= MOST_BLOCKS_OF_NODE) {
     return found as number;
   }
-  throw invalid(key, `${shown(found)} is no count from ${least} to ${MOST_BLOCKS_OF_NODE}`);
+  throw invalid(key, `${shownValue(found)} is no count from ${least} to ${MOST_BLOCKS_OF_NODE}`);
 }
 
-function addressIn(record: UnknownRecord, at: string, key: string, subnet: Prefix): Uint8Array | undefined {
-  const given = text(record, at, key), address = given === undefined ? undefined : parseAddress(given);
-  if (given === undefined) return undefined;
-  if (address === undefined || canonicalAddress(given) === undefined) throw refused(at, key, given, "is no address");
-  if (address.length !== subnet.bytes.length || !contains(subnet, address)) {
-    throw refused(at, key, given, `is not in ${formatPrefix(subnet)}`);
-  }
-  return address;
+function addressIn(record: WrittenValues, at: string, key: string, subnet: Prefix): Uint8Array | undefined {
+  if (record[key] === undefined) return undefined;
+  const address = addressAtKey(record, at, key);
+  if (contains(subnet, address)) return address;
+  throw refused(at, key, record[key], `is not in ${formatPrefix(subnet)}`);
 }
 
 function excludedFrom(value: unknown, at: string): Prefix {
-  const address = typeof value === "string" ? parseAddress(value) : undefined;
-  const prefix = address === undefined
-    ? typeof value === "string" ? parsePrefix(value) : undefined
-    : { bytes: address, bits: address.length * 8 };
-  if (prefix === undefined) throw invalid(at, `${shown(value)} is neither an address nor a subnet`);
+  const text = typeof value === "string" ? value : "", address = parseAddress(text);
+  const prefix = address === undefined ? parsePrefix(text) : { bytes: address, bits: address.length * 8 };
+  if (prefix === undefined) throw invalid(at, `${shownValue(value)} is neither an address nor a subnet`);
   return prefix;
 }
 
-function text(record: UnknownRecord, at: string, key: string): string | undefined {
-  const found = record[key];
-  if (found === undefined || typeof found === "string") return found;
-  throw refused(at, key, found, "is no text");
-}
-
-function oneOf<Word extends string>(record: UnknownRecord, key: string, words: readonly Word[], usual?: Word): Word {
+function oneOf<Word extends string>(record: WrittenValues, key: string, words: readonly Word[], usual?: Word): Word {
   const found = record[key] ?? usual;
   if (found === undefined) throw missing(key);
   if (words.includes(found as Word)) return found as Word;
-  throw invalid(key, `${shown(found)} is none of ${words.join(", ")}`);
-}
-
-/** A misspelt key would be an address given twice. */
-function recordOf(value: unknown, at: string, known: readonly string[]): UnknownRecord {
-  if (!isObject(value)) throw invalid(at === "" ? "pool" : at, `${shown(value)} is no object`);
-  const other = Object.keys(value).find((key) => !known.includes(key));
-  if (other !== undefined) throw invalid(at === "" ? other : `${at}.${other}`, "is not known");
-  return value;
+  throw invalid(key, `${shownValue(found)} is none of ${words.join(", ")}`);
 }
 
 function refused(at: string, key: string, value: unknown, why: string): Error {
-  return invalid(`${at}.${key}`, `${shown(value)} ${why}`);
-}
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+  return invalid(`${at}.${key}`, `${shownValue(value)} ${why}`);
 }

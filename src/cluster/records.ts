@@ -72,6 +72,11 @@ export function blockKey(pool: string, index: number): string {
   return `block/${pool}.${index}`;
 }
 
+/** The name in a pool's or a node's key. */
+export function nameIn(key: string): string {
+  return key.slice(key.indexOf("/") + 1);
+}
+
 /** The pool of a block's key. */
 export function poolOf(key: string): string {
   return key.slice("block/".length, key.lastIndexOf("."));

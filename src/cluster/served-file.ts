@@ -3,24 +3,8 @@
  * whole, and which ends with the boot. ADD and DEL read nothing else of a cluster.
  */
 import { isObject } from "../cni/json.ts";
-import {
-  formatAddress,
-  formatPrefix,
-  networkOf,
-  nextAddress,
-  parseAddress,
-  parsePrefix,
-  type Prefix,
-} from "../net/address.ts";
+import { networkOf, nextAddress, parseAddress, type Prefix } from "../net/address.ts";
 import type { PoolRoute } from "./pool.ts";
-
-/** As host-local's configuration has it. */
-export interface ServedRange {
-  subnet: string;
-  rangeStart: string;
-  rangeEnd: string;
-  gateway?: string;
-}
 
 /** All that the blocks of a pool have of a family, whoever serves them. What is served of it are spans. */
 export interface PoolExtent {
@@ -44,8 +28,11 @@ export interface ServedPool {
   /** Where the agent looks for leases, with a directory for each pool: blocks without any there are given back. */
   leases?: string;
   layout: "flat" | "routed";
-  /** One list for each family. Without any block, each is empty. */
-  ranges: ServedRange[][];
+  /**
+   * One for each family: the first and the last address of each range, in order, all in hexadecimal digits. A node may have
+   * a thousand ranges, and ADD looks at few.
+   */
+  spans: string[];
   /** Addresses of the pool that only who asks for them gets: all of them, and those that are served here. */
   singles?: { all: readonly string[]; served: readonly string[] };
   /** The nodes of addresses that ADD has asked for. */
@@ -82,49 +69,21 @@ export function wishPath(stateDirectory: string, pool: string): string {
   return `${stateDirectory}/wish~${pool}`;
 }
 
-/** In the file, ranges are spans: a node may have a thousand, and ADD looks at few. */
-export interface ServedFile extends Omit<ServedPool, "ranges"> {
+export interface ServedFile extends ServedPool {
   format: typeof FORMAT;
-  /** One for each family: the first and the last address of each range, in order, all in hexadecimal digits. */
-  spans: string[];
 }
 
 const FORMAT = 1;
 
-export function servedText({ ranges, ...served }: ServedPool): string {
-  const hex = (text: string) => parseAddress(text)!.toHex();
-  const spans = ranges.map((list) =>
-    list.map(({ rangeStart, rangeEnd }) => hex(rangeStart) + hex(rangeEnd)).join("")
-  );
-  const file: ServedFile = { format: FORMAT, ...served, spans };
-  return `${JSON.stringify(file)}\n`;
+export function servedText(served: ServedPool): string {
+  return `${JSON.stringify({ format: FORMAT, ...served })}\n`;
 }
 
 /** Throws for what another version of this program has written. */
-export function servedFileFrom(text: string): ServedFile {
+export function servedFrom(text: string): ServedFile {
   const value: unknown = JSON.parse(text);
   if (isObject(value) && value["format"] === FORMAT) return value as unknown as ServedFile;
   throw new Error("it is of another version of this program");
-}
-
-export function servedFrom(text: string): ServedPool {
-  const { format: _, spans, ...served } = servedFileFrom(text);
-  return { ...served, ranges: spans.map((hex, family) => spelledOut(hex, served.extents[family]!)) };
-}
-
-function spelledOut(hex: string, extent: PoolExtent): ServedRange[] {
-  const bytes = Uint8Array.fromHex(hex), pool = parsePrefix(extent.subnet)!, width = pool.bytes.length;
-  return Array.from({ length: bytes.length / (2 * width) }, (_, index): ServedRange => {
-    const start = bytes.slice(2 * width * index, 2 * width * index + width);
-    const end = bytes.slice(2 * width * index + width, 2 * width * (index + 1));
-    const { subnet, gateway } = surroundings(start, extent, pool);
-    return {
-      subnet: formatPrefix(subnet),
-      rangeStart: formatAddress(start),
-      rangeEnd: formatAddress(end),
-      ...gateway !== undefined && { gateway: formatAddress(gateway) },
-    };
-  });
 }
 
 /** The subnet and the gateway that a container with this address has. */

@@ -8,80 +8,82 @@ import {
   type Prefix,
   toBigInt,
 } from "../net/address.ts";
-import { gatewayInBlock, type PoolExtent, type ServedRange } from "./served-file.ts";
+import { gatewayInBlock, type PoolExtent, type ServedPool } from "./served-file.ts";
 import { type ClusterPool, countBlocks, isSingle, type Piece, piecesOf } from "./pool.ts";
 
-export function extentsOf(pool: ClusterPool): PoolExtent[] {
-  const blocks = BigInt(countBlocks(pool));
-  return pool.ranges.map(({ subnet, first, size, gateway }) => ({
-    subnet: formatPrefix(subnet),
-    ...gateway !== undefined && { gateway: formatAddress(gateway) },
-    ...pool.layout === "routed" && { blockLength: first.length * 8 - (size.toString(2).length - 1) },
-    first: formatAddress(first),
-    last: formatAddress(fromBigInt(toBigInt(first) + blocks * size - 1n, first.length)),
-    blockSize: String(size),
-  }));
-}
+type ServedAddresses = Pick<
+  ServedPool,
+  "pool" | "layout" | "spans" | "foreign" | "singles" | "extents" | "routes"
+>;
 
-/** One list for each family, in which the ranges of all blocks are in order. `foreign`: what hosts of the segment have. */
-export function servedRanges(
+/** What ADD is told of the blocks. `foreign`: what hosts of the segment have. */
+export function servedAddresses(
   pool: ClusterPool,
   blocks: readonly number[],
   foreign: readonly string[] = [],
-): ServedRange[][] {
-  const foreigners = foreign.map((address) => alone(parseAddress(address)!));
-  return pool.ranges.map((range, at) =>
-    blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other).flatMap((index) => {
-      const piece = piecesOf(pool, index)[at]!, gateway = piece.gateway ?? gatewayOf(pool, piece);
-      const kept = [
-        ...range.excluded,
-        ...pool.singles.map(alone),
-        ...foreigners,
-        ...(gateway === undefined ? [] : [alone(gateway)]),
-        ...ofTheSubnet(piece.subnet),
-      ];
-      return spansWithout(piece, kept).map(([first, last]): ServedRange => ({
-        subnet: formatPrefix(piece.subnet),
-        rangeStart: formatAddress(first),
-        rangeEnd: formatAddress(last),
-        ...gateway !== undefined && { gateway: formatAddress(gateway) },
-      }));
-    })
-  );
+): ServedAddresses {
+  const all = pool.singles.map(formatAddress),
+    own = blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
+  return {
+    pool: pool.name,
+    layout: pool.layout,
+    spans: spansOf(pool, blocks, foreign).map((spans, at) => {
+      const digits = 2 * pool.ranges[at]!.first.length;
+      return spans.flat().map((address) => address.toString(16).padStart(digits, "0")).join("");
+    }),
+    ...foreign.length > 0 && { foreign },
+    ...all.length > 0 && { singles: { all, served: own.filter((address) => !foreign.includes(address)) } },
+    extents: extentsOf(pool),
+    routes: pool.routes,
+  };
+}
+
+function extentsOf(pool: ClusterPool): PoolExtent[] {
+  const ends = piecesOf(pool, countBlocks(pool) - 1);
+  return pool.ranges.map(({ subnet, first, size, gateway }, at) => ({
+    subnet: formatPrefix(subnet),
+    ...gateway !== undefined && { gateway: formatAddress(gateway) },
+    ...pool.layout === "routed" && { blockLength: ends[at]!.subnet.bits },
+    first: formatAddress(first),
+    last: formatAddress(ends[at]!.last),
+    blockSize: String(size),
+  }));
 }
 
 /** The first of them, at most so many of each family. */
 export function firstAddressesOf(pool: ClusterPool, index: number, most: number): Uint8Array[] {
   if (isSingle(index)) return piecesOf(pool, index).map(({ first }) => first);
-  return servedRanges(pool, [index]).flatMap((ranges) => {
-    const found: Uint8Array[] = [];
-    for (const { rangeStart, rangeEnd } of ranges) {
-      const { length } = parseAddress(rangeStart)!, end = numberOf(rangeEnd);
-      for (let at = numberOf(rangeStart); at <= end && found.length < most; at++) found.push(fromBigInt(at, length));
+  return spansOf(pool, [index]).flatMap((spans, at) => {
+    const { length } = pool.ranges[at]!.first, found: Uint8Array[] = [];
+    for (const [first, last] of spans) {
+      for (let each = first; each <= last && found.length < most; each++) found.push(fromBigInt(each, length));
     }
     return found;
   });
 }
 
-/** The addresses among the blocks that ADD gives to who asks for them. */
-export function servedSingles(pool: ClusterPool, blocks: readonly number[]): string[] {
-  return blocks.filter(isSingle).flatMap((index) => piecesOf(pool, index).map(({ first }) => formatAddress(first)));
-}
-
 /** For how many containers the blocks have addresses: each gets one of every family. */
 export function countServed(pool: ClusterPool, blocks: readonly number[]): number {
-  const counts = servedRanges(pool, blocks).map((ranges) =>
-    ranges.reduce((sum, { rangeStart, rangeEnd }) => sum + numberOf(rangeEnd) - numberOf(rangeStart) + 1n, 0n)
+  const counts = spansOf(pool, blocks).map((spans) =>
+    spans.reduce((sum, [first, last]) => sum + last - first + 1n, 0n)
   );
   return Number(counts.reduce((least, count) => count < least ? count : least, BigInt(Number.MAX_SAFE_INTEGER)));
 }
 
-function numberOf(address: string): bigint {
-  return toBigInt(parseAddress(address)!);
-}
+type Span = readonly [first: bigint, last: bigint];
 
-function gatewayOf({ layout }: ClusterPool, { subnet }: Piece): Uint8Array | undefined {
-  return layout === "flat" ? undefined : gatewayInBlock(subnet);
+/** One list for each family, in which the spans of all blocks are in order. */
+function spansOf(pool: ClusterPool, blocks: readonly number[], foreign: readonly string[] = []): Span[][] {
+  const plain = blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other),
+    others = [...pool.singles, ...foreign.map((address) => parseAddress(address)!)].map(alone);
+  return pool.ranges.map(({ excluded }, at) =>
+    plain.flatMap((index) => {
+      const piece = piecesOf(pool, index)[at]!,
+        gateway = pool.layout === "flat" ? piece.gateway : gatewayInBlock(piece.subnet);
+      const own = gateway === undefined ? [] : [alone(gateway)];
+      return spansWithout(piece, [...excluded, ...others, ...own, ...ofTheSubnet(piece.subnet)]);
+    })
+  );
 }
 
 function alone(address: Uint8Array): Prefix {
@@ -95,17 +97,15 @@ function ofTheSubnet(subnet: Prefix): Prefix[] {
   return subnet.bytes.length === 4 ? [own, alone(lastOf(subnet))] : [own];
 }
 
-type Span = readonly [first: Uint8Array, last: Uint8Array];
-
 function spansWithout({ first, last }: Piece, kept: readonly Prefix[]): Span[] {
-  const length = first.length, end = toBigInt(last), spans: Span[] = [];
-  const holes = kept.filter(({ bytes }) => bytes.length === length)
+  const end = toBigInt(last), spans: Span[] = [];
+  const holes = kept.filter(({ bytes }) => bytes.length === first.length)
     .map((prefix) => [toBigInt(prefix.bytes), toBigInt(lastOf(prefix))] as const)
     .sort(([one], [other]) => one < other ? -1 : 1);
   let at = toBigInt(first);
   for (const [from, to] of [...holes, [end + 1n, end + 1n] as const]) {
     const before = from - 1n < end ? from - 1n : end;
-    if (at <= before) spans.push([fromBigInt(at, length), fromBigInt(before, length)]);
+    if (at <= before) spans.push([at, before]);
     if (to >= at) at = to + 1n;
   }
   return spans;

@@ -18,7 +18,7 @@ export interface ClusterStore {
   list(kind: RecordKind, pool?: string): Promise<ListedRecords>;
   /**
    * Writes the value, or deletes the record where that is undefined, if the record still is what `was` says: that one, or
-   * none. Never throws.
+   * none. Deleting is for what holds nothing, as an alarm. Never throws.
    */
   put(
     key: string,

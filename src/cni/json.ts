@@ -121,3 +121,10 @@ export function field(document: Record<string, unknown>, key: string): unknown {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** What is behind these keys, one inside of the other; undefined where one is missing. */
+export function valueAt(value: unknown, ...keys: readonly string[]): unknown {
+  let found = value;
+  for (const key of keys) found = isObject(found) ? found[key] : undefined;
+  return found;
+}

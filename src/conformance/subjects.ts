@@ -1,5 +1,6 @@
 /** What is known of plugins by their names: their kind, a configuration, what it needs, which capabilities they have. */
 import { servedPath, type ServedPool, servedText } from "../cluster/served-file.ts";
+import { parseAddress } from "../net/address.ts";
 import { DIRECTORY_OF_ROOT } from "../process/state-directory.ts";
 import type { Feature } from "./features.ts";
 import type { TrialHost } from "./host.ts";
@@ -96,14 +97,14 @@ const main: Record<string, Subject> = {
 };
 
 /** As if an agent had a block of these addresses. */
-function servedOf(pool: string, rangeStart: string, rangeEnd: string): ServedPool {
+function servedOf(pool: string, first: string, last: string): ServedPool {
   return {
     pool,
     node: "here",
     store: "a file",
     layout: "flat",
-    ranges: [[{ subnet: SUBNET, rangeStart, rangeEnd }]],
-    extents: [{ subnet: SUBNET, first: rangeStart, last: rangeEnd, blockSize: "256" }],
+    spans: [parseAddress(first)!.toHex() + parseAddress(last)!.toHex()],
+    extents: [{ subnet: SUBNET, first, last, blockSize: "256" }],
     routes,
     blocks: { served: 1, ripening: 0, closing: 0, unknown: 0 },
   };

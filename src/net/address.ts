@@ -227,6 +227,18 @@ export function fromBigInt(value: bigint, length: number): Uint8Array {
   return bytes;
 }
 
+/** The fewest subnets that have exactly the addresses from `first` to `last`. */
+export function subnetsBetween(first: Uint8Array, last: Uint8Array): Prefix[] {
+  const found: Prefix[] = [], end = toBigInt(last), width = first.length * 8;
+  for (let at = toBigInt(first); at <= end;) {
+    let free = 0;
+    while (free < width && at % (1n << BigInt(free + 1)) === 0n && at + (1n << BigInt(free + 1)) - 1n <= end) free++;
+    found.push({ bytes: fromBigInt(at, first.length), bits: width - free });
+    at += 1n << BigInt(free);
+  }
+  return found;
+}
+
 export function isV6(text: string): boolean {
   return parseAddress(text.split("/")[0]!)?.length === 16;
 }

@@ -83,8 +83,7 @@ function oneRecord(stage: Stage): void {
 
   test.each<[RecordKind, () => [string, ClusterRecord]]>([
     ["pool", () => [poolKey(newName()), pool]],
-    ["node", () => [nodeKey(newName()), node("m")]],
-    ["block", () => [blockKey(newName(), 7), block(7, "c")]],
+    ["node", () => [nodeKey(newName()), off]],
     ["block", () => [blockKey(newName(), 0), { poolBirth: "b", index: 0, lastNode: "n1" }]],
     ["alarm", () => [ALARM_KEY, { by: "n1", saw: "block/lan.3 is no longer n1's" }]],
   ])("a %s is made, read by all, and deleted", async (_, make) => {
@@ -151,7 +150,7 @@ function oneRecord(stage: Stage): void {
   });
 
   test("deleted and made again, it is another", async () => {
-    const key = nodeKey(newName()), made = recordOf(await stage.store.put(key, undefined, node("first")));
+    const key = nodeKey(newName()), made = recordOf(await stage.store.put(key, undefined, off));
     expect(await stage.store.put(key, made, undefined)).toEqual({ won: undefined });
     const again = recordOf(await stage.other.put(key, undefined, node("first")));
     expect(again.birth).not.toBe(made.birth);
@@ -274,7 +273,7 @@ function lists(stage: Stage): void {
     await rises();
     recordOf(await stage.store.put(blockKey(name, 0), was, block(0, "d")));
     await rises();
-    was = recordOf(await stage.store.put(key, undefined, node("m")));
+    was = recordOf(await stage.store.put(key, undefined, off));
     await stage.store.put(key, was, undefined);
     recordOf(await stage.store.put(blockKey(name, 1), undefined, block(1, "c")));
     await rises();
@@ -287,7 +286,7 @@ function watches(stage: Stage): void {
     const told = () => watch.told;
     await untilTrue(told, (count) => count > 0);
     let was: Stored<ClusterRecord> | undefined;
-    for (const value of [node("first"), node("second"), undefined, node("third")]) {
+    for (const value of [node("first"), off, undefined, node("third")]) {
       const before = watch.told;
       const { won } = await stage.other.put(key, was, value) as { won: Stored<ClusterRecord> | undefined };
       was = won;
@@ -412,6 +411,9 @@ function newName(): string {
 }
 
 const pool: PoolRecord = { layout: "flat", ranges: [{ cidr: "10.1.0.0/16", blockSize: 16 }] };
+
+/** It holds nothing, and so it may be deleted. */
+const off: NodeRecord = { ...node("m"), state: "off" };
 
 function node(machine: string): NodeRecord {
   return { generation: 1, machine, boot: "b1", state: "joined" };

@@ -122,7 +122,7 @@ test("a second list of a second is not asked for, and has what was written since
   const lists = () => stage.requests.filter((each) => each.includes("resourceVersion=0")).length;
   expect((await store.list("node")).records).toEqual([was]);
   const other = await store.put(nodeKey("n2"), undefined, node) as { won: Stored<NodeRecord> };
-  const { won } = await store.put(key, was, { ...node, boot: "b2" }) as { won: Stored<NodeRecord> };
+  const { won } = await store.put(key, was, { ...node, state: "off" }) as { won: Stored<NodeRecord> };
   const first = await store.list("node");
   expect(first.records).toEqual([other.won, won]);
   expect(await store.put(key, won, undefined)).toEqual({ won: undefined });
@@ -182,7 +182,7 @@ test("a watch of less than a minute, of that name alone; closing the store ends 
   const { searchParams } = new URL(asked!.slice("GET ".length), stage.cluster.url);
   expect(Object.fromEntries(searchParams)).toMatchObject({ watch: "true", fieldSelector: "metadata.name=lan.3" });
   const seconds = Number(searchParams.get("timeoutSeconds"));
-  expect(seconds >= 32 && seconds <= 48).toBe(true);
+  expect(seconds >= 46 && seconds <= 54).toBe(true);
   store.close();
   expect(await ended).toBe(`${stage.cluster.url}: it was no longer wanted`);
 });

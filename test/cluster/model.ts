@@ -21,16 +21,17 @@ import {
   putRecord,
   StoreSilent,
 } from "../../src/cluster/effects.ts";
+import { alarmObstacles } from "../../src/cluster/findings.ts";
 import { ClusterNode, type Self } from "../../src/cluster/node.ts";
 import {
   ALARM_KEY,
   type AlarmRecord,
   type BlockRecord,
+  nameIn,
   nodeKey,
   type NodeRecord,
   type Stored,
 } from "../../src/cluster/records.ts";
-import { recoveryOf } from "../../src/cluster/recovery.ts";
 import { freeBlocksOf, markOff, markUnrecordedOff } from "../../src/cluster/removal.ts";
 import { becomeNode } from "../../src/cluster/replacement.ts";
 
@@ -193,12 +194,13 @@ export class World {
   private recover(): void {
     const alarm = this.records.get(ALARM_KEY) as Stored<AlarmRecord> | undefined;
     if (alarm === undefined) return;
-    const nodes = [...this.records.values()].filter(({ key }) => key.startsWith("node/")) as Stored<NodeRecord>[];
-    const { unheard, conflicts } = recoveryOf(alarm, nodes);
+    const nodes = this.listed("node/") as Stored<NodeRecord>[],
+      blocks = this.listed("block/") as Stored<BlockRecord>[];
+    const byName = new Map(nodes.map(({ key, value }) => [nameIn(key), value]));
+    const open = alarmObstacles(alarm, { pools: new Map(), nodes: byName, blocks, problems: [] });
     // The store may have lost a node's record, too: persons know their machines.
-    const isLost = ({ node, held, used }: Machine) =>
-      (held.generation > 0 || used.size > 0) && !nodes.some(({ key }) => key === nodeKey(node));
-    if (unheard.length > 0 || conflicts.length > 0 || this.machines.some(isLost)) return;
+    const isLost = ({ node, held, used }: Machine) => (held.generation > 0 || used.size > 0) && !byName.has(node);
+    if (open.length > 0 || this.machines.some(isLost)) return;
     this.records.delete(ALARM_KEY);
     this.recoveries++;
     this.note("the alarm is taken away");
@@ -264,7 +266,7 @@ export class World {
     const generations = [...this.records.values()].flatMap(({ value }) =>
       "index" in value && value.owner?.node === node ? [value.owner.generation] : []
     );
-    if (isUnrecorded && this.byPerson(markUnrecordedOff(node, Math.max(1, ...generations))) !== "marked") return;
+    if (isUnrecorded && this.byPerson(markUnrecordedOff(node, Math.max(1, ...generations))) !== "done") return;
     this.byPerson(freeBlocksOf(node, POOL.name));
   }
 
@@ -380,18 +382,17 @@ export class World {
 
   /** What an agent does again and again, in any order. */
   private *program(machine: Machine, node: ClusterNode): Generator<ClusterEffect, void, unknown> {
-    const newClaim = () => `c${this.claims++}`;
     yield* node.join();
     for (;;) {
       const agent = machine.agent!, isBehind = agent.verified < machine.concerns, kind = isBehind ? 0 : this.below(8);
       if (kind === 0) {
         const { concerns } = machine;
-        yield* verifyNode(node, [POOL], newClaim);
+        yield* verifyNode(node, [POOL]);
         agent.verified = concerns;
         machine.due = machine.concerns > concerns ? this.time + NOTICE : Infinity;
       } else if (kind < 3) {
-        if (this.below(4) > 0) yield* claimBlock(node, POOL, newClaim);
-        else yield* claimThis(node, POOL, this.below(POOL.size), newClaim);
+        if (this.below(4) > 0) yield* claimBlock(node, POOL);
+        else yield* claimThis(node, POOL, this.below(POOL.size));
       } else if (kind < 6) {
         const grant = this.one(node.held.grants.filter((each) => !node.notes.ripe.includes(each.claim)));
         if (grant !== undefined) yield* ripenBlock(node, grant);
@@ -432,6 +433,8 @@ export class World {
         return this.time;
       case "choose":
         return this.below(effect.among);
+      case "name a claim":
+        return `c${this.claims++}`;
     }
     if (machine.isCut) return this.unanswered(effect, false);
     if (!isPunctual && this.below(20) === 0) return this.unanswered(effect, this.below(2) === 0);
@@ -446,13 +449,17 @@ export class World {
     return "unknown";
   }
 
+  private listed(start: string): Stored<ClusterRecord>[] {
+    return [...this.records.values()].filter(({ key }) => key.startsWith(start));
+  }
+
   private atStore(effect: ClusterEffect): unknown {
     switch (effect.does) {
       case "read":
         return this.records.get(effect.key);
       case "list":
         return {
-          blocks: [...this.records.values()].filter(({ key }) => key.startsWith("block/")) as Stored<BlockRecord>[],
+          blocks: this.listed("block/") as Stored<BlockRecord>[],
           revision: this.revision,
         };
       case "put": {

@@ -33,7 +33,7 @@ interface Given {
 /** A store that answers at once, with a clock that a test moves. */
 function open({ records = {}, kept, notes, used = [], puts = [], isGoing = false, slowness = 0 }: Given) {
   const stored = new Map<string, Stored<ClusterRecord>>();
-  let version = 1, time = 0;
+  let version = 1, time = 0, claims = 0;
   const set = (key: string, value: ClusterRecord) => {
     const record = { key, value, version: ++version, birth: "1", isGoing };
     stored.set(key, record);
@@ -59,6 +59,8 @@ function open({ records = {}, kept, notes, used = [], puts = [], isGoing = false
         return used;
       case "look at the clock":
         return time;
+      case "name a claim":
+        return `new${++claims}`;
       default:
         return undefined;
     }
@@ -178,15 +180,15 @@ describe("claiming", () => {
     const earlier = { ["block/p.1"]: block({ index: 1, poolBirth: "0", owner: { ...own, node: "n2" } }) };
     const world = open({ records: { [RECORD]: MINE, ...earlier } });
     world.run(world.node.join());
-    expect(world.run(claimBlock(world.node, POOL, () => "d"))).toBeUndefined();
-    expect(world.run(claimThis(world.node, POOL, 0, () => "d"))).toBeUndefined();
+    expect(world.run(claimBlock(world.node, POOL))).toBeUndefined();
+    expect(world.run(claimThis(world.node, POOL, 0))).toBeUndefined();
     expect(world.valueOf(KEY)).toBeUndefined();
   });
 
   test("a pool of a million blocks is drawn from, and not looked through", () => {
     const world = open({ records: { [RECORD]: MINE } });
     world.run(world.node.join());
-    expect(world.run(claimBlock(world.node, { ...POOL, size: 1 << 20 }, () => "d"))).toStartWith("block/p.");
+    expect(world.run(claimBlock(world.node, { ...POOL, size: 1 << 20 }))).toStartWith("block/p.");
   });
 });
 
@@ -240,7 +242,7 @@ test("whoever reads for too long has seen too old things to ripen by", () => {
 
 test("a claim whose answer took long waits as after a connection", () => {
   const world = joined({ slowness: 3 }), before = world.node.quietSince!;
-  world.run(claimBlock(world.node, POOL, () => "new"));
+  world.run(claimBlock(world.node, POOL));
   expect(world.node.quietSince).toBeGreaterThan(before);
 });
 
@@ -256,18 +258,18 @@ describe("claiming", () => {
   test("what was never used comes first, and another one's is left alone", () => {
     const { node, run, valueOf } = joined({ records: { [KEY]: block({ lastNode: "n2" }) } });
     expect([
-      run(claimBlock(node, POOL, () => "new")),
-      run(claimBlock(node, POOL, () => "newer")),
-      run(claimBlock(node, POOL, () => "x")),
+      run(claimBlock(node, POOL)),
+      run(claimBlock(node, POOL)),
+      run(claimBlock(node, POOL)),
     ])
       .toEqual(["block/p.1", KEY, undefined]);
-    expect(valueOf(KEY)).toMatchObject({ owner: { node: "n1", generation: 3, claim: "newer" } });
+    expect(valueOf(KEY)).toMatchObject({ owner: { node: "n1", generation: 3, claim: "new2" } });
   });
 
   test("a put that nobody answered is mine when its claim is there", () => {
     const world = joined({ records: { "block/p.1": block({ index: 1, owner: { ...own, node: "n2" } }) }, puts: [] });
     const late: ClusterEffect[] = [];
-    const steps = claimBlock(world.node, POOL, () => "new");
+    const steps = claimBlock(world.node, POOL);
     const found = world.run((function* () {
       let { value, done } = steps.next();
       while (!done) {
@@ -279,7 +281,7 @@ describe("claiming", () => {
     })());
     expect([found, late.length, world.node.held.grants]).toMatchObject([KEY, 1, [{
       key: KEY,
-      claim: "new",
+      claim: "new1",
       state: "held",
     }]]);
   });
@@ -290,7 +292,7 @@ describe("claiming", () => {
     ["a contested one", { records: { [RECORD]: { ...MINE, isContested: true } } }],
   ])("nothing with %s", (_, given) => {
     const { node, run } = joined(given);
-    expect(run(claimBlock(node, POOL, () => "new"))).toBeUndefined();
+    expect(run(claimBlock(node, POOL))).toBeUndefined();
   });
 });
 
@@ -340,7 +342,7 @@ describe("releasing", () => {
 describe("verifying", () => {
   const verified = (given: Given) => {
     const world = joined(given);
-    world.run(verifyNode(world.node, [POOL], () => "new"));
+    world.run(verifyNode(world.node, [POOL]));
     return world;
   };
 
@@ -409,8 +411,8 @@ describe("removing a node", () => {
   test("it is marked first, and what it has is free afterwards", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
     expect([run(markOff("n2")), run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
-      "marked",
-      { node: "removed", freed: [KEY], remaining: [] },
+      "done",
+      { freed: [KEY], remaining: [] },
       block({ lastNode: "n2" }),
     ]);
   });
@@ -418,7 +420,7 @@ describe("removing a node", () => {
   test("nothing is freed of one that has put its record back", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" }, [KEY]: theirs } });
     expect([run(freeBlocksOf("n2", "p")), valueOf(KEY)]).toEqual([
-      { node: "lives", freed: [], remaining: [] },
+      { freed: [], remaining: [] },
       theirs,
     ]);
   });
@@ -439,7 +441,7 @@ describe("removing a node", () => {
 
   test("who writes its record meanwhile is marked all the same: what it says counts afterwards", () => {
     const { run, valueOf } = open({ records: { "node/n2": { ...off, state: "joined" } }, puts: ["lost", "unknown"] });
-    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["marked", off]);
+    expect([run(markOff("n2")), valueOf("node/n2")]).toEqual(["done", off]);
   });
 
   test("what the store refuses is not done", () => {
@@ -449,12 +451,12 @@ describe("removing a node", () => {
 
   test("blocks that could not be written are told", () => {
     const { run } = open({ records: { "node/n2": off, [KEY]: theirs }, puts: ["lost"] });
-    expect(run(freeBlocksOf("n2", "p"))).toEqual({ node: "removed", freed: [], remaining: [KEY] });
+    expect(run(freeBlocksOf("n2", "p"))).toEqual({ freed: [], remaining: [KEY] });
   });
 
   test("a node of which only blocks are known is off without a machine", () => {
     const { run, valueOf } = open({ records: { [KEY]: theirs } });
-    expect([run(markUnrecordedOff("n2", 1)), run(freeBlocksOf("n2", "p")).freed]).toEqual(["marked", [KEY]]);
+    expect([run(markUnrecordedOff("n2", 1)), run(freeBlocksOf("n2", "p")).freed]).toEqual(["done", [KEY]]);
     expect(valueOf("node/n2")).toEqual({ generation: 1, machine: "", boot: "", state: "off" });
   });
 
@@ -467,7 +469,7 @@ describe("removing a node", () => {
     const { run } = open({});
     expect([run(markOff("n9")), run(freeBlocksOf("n9", "p"))]).toEqual([
       "unknown node",
-      { node: "unknown node", freed: [], remaining: [] },
+      { freed: [], remaining: [] },
     ]);
   });
 });

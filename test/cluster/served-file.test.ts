@@ -1,6 +1,6 @@
-/** What is served, as it is written down for ADD and read again by the agent. */
+/** What is served, as it is written down for ADD and read again. */
 import { expect, test } from "bun:test";
-import { servedFileFrom, servedFrom, servedText } from "../../src/cluster/served-file.ts";
+import { servedFrom, servedText } from "../../src/cluster/served-file.ts";
 import { type GivenPool, servedPoolOf } from "../support/served-pool.ts";
 
 const pools: [string, GivenPool][] = [
@@ -25,15 +25,15 @@ const pools: [string, GivenPool][] = [
 
 test.each(pools)("comes back as it was: %s", (_, given) => {
   const served = servedPoolOf(given);
-  expect(servedFrom(servedText(served))).toEqual(served);
+  expect(servedFrom(servedText(served))).toEqual({ format: 1, ...served });
 });
 
 test("a thousand blocks take 17 KB", () => {
   const blocks = Array.from({ length: 1024 }, (_, index) => index), ranges = [{ cidr: "10.0.0.0/8", blockSize: 16 }];
   const text = servedText(servedPoolOf({ ranges, blocks }));
-  expect([text.length < 17_500, servedFileFrom(text).spans[0]!.length]).toEqual([true, 1024 * 16]);
+  expect([text.length < 17_500, servedFrom(text).spans[0]!.length]).toEqual([true, 1024 * 16]);
 });
 
 test.each(["[]", "7", "{}", '{"format":2}', '{"ranges":[],"blocks":{}}'])("not of this version: %s", (text) => {
-  expect(() => servedFileFrom(text)).toThrow("it is of another version of this program");
+  expect(() => servedFrom(text)).toThrow("it is of another version of this program");
 });

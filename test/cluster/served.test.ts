@@ -2,12 +2,20 @@
 import { expect, test } from "bun:test";
 import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import { blockWith } from "../../src/cluster/pool.ts";
-import { servedRanges, servedSingles } from "../../src/cluster/served.ts";
-import { parseAddress } from "../../src/net/address.ts";
+import { servedAddresses } from "../../src/cluster/served.ts";
+import { surroundings } from "../../src/cluster/served-file.ts";
+import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../src/net/address.ts";
+import { servedRangesIn } from "../support/served-pool.ts";
 
-const spans = (layout: string, range: object, ...blocks: number[]) =>
-  servedRanges(poolFrom("p", { layout, ranges: [range] }), blocks)[0]!
-    .map(({ rangeStart, rangeEnd, subnet, gateway }) => `${rangeStart}-${rangeEnd} ${subnet} ${gateway}`);
+/** With the subnet and the gateway of a container that has an address of it. */
+const spans = (layout: string, range: object, ...blocks: number[]) => {
+  const served = servedAddresses(poolFrom("p", { layout, ranges: [range] }), blocks), [extent] = served.extents;
+  return servedRangesIn(served).map((text) => {
+    const first = parseAddress(text.split("-")[0]!)!, pool = parsePrefix(extent!.subnet)!;
+    const { subnet, gateway } = surroundings(first, extent!, pool);
+    return `${text} ${formatPrefix(subnet)} ${gateway && formatAddress(gateway)}`;
+  });
+};
 
 test("of a flat pool: without the gateway, and what is excluded, each block in its place", () => {
   const range = { cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16, exclude: ["10.1.0.20/30", "10.1.0.30"] };
@@ -47,9 +55,7 @@ test("single addresses are in no block, and are served by themselves", () => {
   const ranges = [{ cidr: "10.1.0.0/24", blockSize: 4 }],
     pool = poolFrom("p", { layout: "flat", ranges, singles: ["10.1.0.2"] });
   const single = blockWith(pool, parseAddress("10.1.0.2")!)!;
-  expect(servedRanges(pool, [0, single])[0]!.map(({ rangeStart, rangeEnd }) => [rangeStart, rangeEnd])).toEqual([
-    ["10.1.0.1", "10.1.0.1"],
-    ["10.1.0.3", "10.1.0.4"],
-  ]);
-  expect(servedSingles(pool, [0, single])).toEqual(["10.1.0.2"]);
+  const served = servedAddresses(pool, [0, single]);
+  expect(servedRangesIn(served)).toEqual(["10.1.0.1-10.1.0.1", "10.1.0.3-10.1.0.4"]);
+  expect(served.singles).toEqual({ all: ["10.1.0.2"], served: ["10.1.0.2"] });
 });

@@ -1,8 +1,9 @@
 /** What the agent of a cluster's node tells ADD of a pool, for tests without one. */
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { poolFrom } from "../../src/cluster/pool-decoding.ts";
-import { extentsOf, servedRanges } from "../../src/cluster/served.ts";
+import { servedAddresses } from "../../src/cluster/served.ts";
 import { servedPath, type ServedPool, servedText } from "../../src/cluster/served-file.ts";
+import { formatAddress, parsePrefix } from "../../src/net/address.ts";
 import type { Machine } from "./machine.ts";
 
 /** As people write a pool, and the blocks that are served here. */
@@ -31,13 +32,9 @@ export function servedPoolOf(given: GivenPool = {}): ServedPool {
   const { name = "lan", layout = "flat", ranges = VLAN, routes = [], blocks = [1], change } = given;
   const pool = poolFrom(name, { layout, ranges, routes });
   return {
-    pool: name,
+    ...servedAddresses(pool, blocks),
     node: "n1",
     store: "etcd at https://10.0.0.1:2379",
-    layout,
-    ranges: servedRanges(pool, blocks),
-    extents: extentsOf(pool),
-    routes: pool.routes,
     blocks: { served: blocks.length, ripening: 0, closing: 0, unknown: 0 },
     ...change,
   };
@@ -63,4 +60,23 @@ export function serving(given: GivenPool = {}): string {
 
 export async function serve(machine: Machine, given: GivenPool = {}): Promise<void> {
   await machine.sh(serving(given));
+}
+
+/** What is served of the first family, as people write it: `10.1.0.2-10.1.0.16`. */
+export function servedRangesIn({ spans, extents }: Pick<ServedPool, "spans" | "extents">): string[] {
+  const bytes = Uint8Array.fromHex(spans[0]!), width = parsePrefix(extents[0]!.subnet)!.bytes.length;
+  const addressAt = (position: number) => formatAddress(bytes.slice(position * width, (position + 1) * width));
+  return Array.from(
+    { length: bytes.length / (2 * width) },
+    (_, index) => `${addressAt(2 * index)}-${addressAt(2 * index + 1)}`,
+  );
+}
+
+/** The first address that is served. */
+export function firstOf(served: ServedPool): string {
+  return servedRangesIn(served)[0]!.split("-")[0]!;
+}
+
+export function isServing(served: ServedPool | undefined): boolean {
+  return served !== undefined && served.blocks.served > 0;
 }

@@ -4,6 +4,7 @@
  */
 import type { EtcdConf } from "../../cluster/configuration.ts";
 import { StoreSilent } from "../../cluster/effects.ts";
+import { undefinedOnError } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
 import { certificatesIn, CredentialError, type HttpIdentity, passwordIn, secretIn } from "../credential-files.ts";
 import { HttpClient, type HttpRequest, type HttpStream } from "../http.ts";
@@ -114,7 +115,7 @@ export class Gateway {
     const request = requestOf(asked, token);
     const answer = await atEndpoint(() => this.client.request(`${endpoint}/v3/${path}`, request));
     if (answer.status !== 200) throw etcdTrouble(answer, endpoint, this.conf);
-    const value = parsed(answer.text);
+    const value = undefinedOnError(() => JSON.parse(answer.text) as unknown);
     if (isObject(value)) return value as Answer;
     throw new EndpointTrouble(`${endpoint}: what answers there is not etcd's gateway`);
   }
@@ -147,7 +148,7 @@ export class Gateway {
   private async authenticate(endpoint: string): Promise<string | undefined> {
     const { user, passwordFile } = this.conf;
     if (user === undefined) return undefined;
-    const password = local(() => passwordIn({ name: "passwordFile", path: passwordFile! }));
+    const password = await atEndpoint(() => passwordIn({ name: "passwordFile", path: passwordFile! }));
     try {
       const asked = { name: user, password };
       return (await this.send<{ token?: string }>(endpoint, "auth/authenticate", asked, undefined)).token;
@@ -173,16 +174,8 @@ function requestOf(asked: object, token: string | undefined): HttpRequest {
   return { method: "POST", headers, body: JSON.stringify(asked) };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** What goes wrong on the way there, as what it means for the store. */
-export async function atEndpoint<Result>(work: () => Promise<Result>): Promise<Result> {
+export async function atEndpoint<Result>(work: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -191,14 +184,6 @@ export async function atEndpoint<Result>(work: () => Promise<Result>): Promise<R
     throw error.kind === "local"
       ? new EtcdRefusal(error.message)
       : new EndpointTrouble(error.message, error.kind === "unsent");
-  }
-}
-
-function local<Result>(work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    throw error instanceof CredentialError ? new EtcdRefusal(error.message) : error;
   }
 }
 

@@ -1,7 +1,8 @@
 /** What etcd answers in the place of what was asked for, as sentences that say what to do. */
 import type { EtcdConf } from "../../cluster/configuration.ts";
 import { StoreSilent } from "../../cluster/effects.ts";
-import { isObject } from "../../cni/json.ts";
+import { undefinedOnError } from "../../cni/error.ts";
+import { valueAt } from "../../cni/json.ts";
 import type { HttpAnswer } from "../http.ts";
 
 /** Nothing was done, and whichever endpoint is asked says the same until a person changes something. */
@@ -81,14 +82,10 @@ function isAboutToken(code: number, said: string): boolean {
 
 /** 2 for what is no error of etcd's. */
 function errorIn(text: string): { message: string; code: number } {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isObject(value)) return { message: "", code: UNKNOWN };
-    const { message, code } = value;
-    return { message: typeof message === "string" ? message : "", code: typeof code === "number" ? code : UNKNOWN };
-  } catch {
-    return { message: text.slice(0, 200).trim(), code: UNKNOWN };
-  }
+  const value = undefinedOnError(() => JSON.parse(text) as unknown);
+  if (value === undefined) return { message: text.slice(0, 200).trim(), code: UNKNOWN };
+  const message = valueAt(value, "message"), code = valueAt(value, "code");
+  return { message: typeof message === "string" ? message : "", code: typeof code === "number" ? code : UNKNOWN };
 }
 
 /** A watch's: it comes as text, within an answer of status 200. */

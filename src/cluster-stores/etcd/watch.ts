@@ -3,7 +3,7 @@
  * the next endpoint every minute: that is the sign of life, and spreads watches over the members.
  */
 import { StoreSilent } from "../../cluster/effects.ts";
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 import { delay } from "../delay.ts";
 import type { HttpStream } from "../http.ts";
 import { atEndpoint, type Gateway } from "./gateway.ts";
@@ -105,6 +105,11 @@ interface WatchMessage {
   events?: unknown[];
 }
 
+interface WatchLine {
+  result?: WatchMessage;
+  error?: { message?: string };
+}
+
 /** Throws EndpointTrouble, TokenTrouble and EtcdRefusal. */
 async function* messagesIn(
   { conf }: Gateway,
@@ -114,7 +119,7 @@ async function* messagesIn(
   const all = lines();
   try {
     for (let read = await atEndpoint(() => all.next()); !read.done; read = await atEndpoint(() => all.next())) {
-      const { result, error } = parsed(read.value);
+      const { result, error }: WatchLine = undefinedOnError(() => JSON.parse(read.value)) ?? {};
       if (result === undefined) throw cancellation(error?.message ?? read.value.slice(0, 200), endpoint, conf);
       if (result.canceled) throw cancellation(reasonOf(result), endpoint, conf);
       yield result;
@@ -128,12 +133,4 @@ async function* messagesIn(
 function reasonOf({ cancel_reason, compact_revision }: WatchMessage): string {
   if (compact_revision === undefined) return cancel_reason ?? "without a reason";
   return `what happened up to revision ${compact_revision} has been compacted`;
-}
-
-function parsed(line: string): { result?: WatchMessage; error?: { message?: string } } {
-  try {
-    return JSON.parse(line) ?? {};
-  } catch {
-    return {};
-  }
 }

@@ -1,5 +1,6 @@
 /** How the API of Kubernetes is reached: as a pod, or as a kubeconfig says. Reads no file but the kubeconfig. */
-import { isObject } from "../../cni/json.ts";
+import { undefinedOnError } from "../../cni/error.ts";
+import { isObject, valueAt } from "../../cni/json.ts";
 import type { KubernetesConf } from "../../cluster/configuration.ts";
 import { variable } from "../../ffi/environment.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
@@ -94,8 +95,7 @@ interface Place {
 }
 
 function entryOf({ path, place }: Place, list: unknown, name: unknown, key: string): Values {
-  const found = Array.isArray(list) ? list.find((each) => isObject(each) && each["name"] === name) : undefined;
-  const value = isObject(found) ? found[key] : undefined;
+  const value = valueAt(Array.isArray(list) && list.find((each) => valueAt(each, "name") === name), key);
   if (!isObject(value)) throw new Error(`${path}: "${place}" has no ${JSON.stringify(name)}`);
   return value;
 }
@@ -175,18 +175,9 @@ function textOf(at: Place, value: Values, key: string): string | undefined {
 function materialOf(at: Place, value: Values, key: string): Material | undefined {
   const file = textOf(at, value, key), data = textOf(at, value, `${key}-data`);
   if (data === undefined) return file === undefined ? undefined : { file: pathFrom(at, file) };
-  const text = decoded(data);
-  if (text === undefined) throw refused(at, `${key}-data`, "is no PEM in base64");
-  return { text };
-}
-
-function decoded(data: string): string | undefined {
-  try {
-    const text = atob(data);
-    return text.includes("-----BEGIN ") ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = undefinedOnError(() => atob(data));
+  if (text?.includes("-----BEGIN ")) return { text };
+  throw refused(at, `${key}-data`, "is no PEM in base64");
 }
 
 function pathFrom({ directory }: Place, path: string): string {
@@ -219,7 +210,7 @@ export const EXEC_VERSION = "client.authentication.k8s.io/v1";
 function environmentFrom(at: Place, list: unknown): Record<string, string> {
   const pairs = Array.isArray(list) ? list : [undefined];
   return Object.fromEntries(pairs.map((each) => {
-    const name = isObject(each) ? each["name"] : undefined, value = isObject(each) ? each["value"] : undefined;
+    const name = valueAt(each, "name"), value = valueAt(each, "value");
     if (typeof name !== "string" || typeof value !== "string") {
       throw refused(at, "env", 'is no list of "name" and "value"');
     }

@@ -1,6 +1,6 @@
 /** Requests to the API server, with the credential of the moment: JSON in, JSON out. */
-import { errorText } from "../../cni/error.ts";
-import { isObject } from "../../cni/json.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
+import { valueAt } from "../../cni/json.ts";
 import { StoreSilent } from "../../cluster/effects.ts";
 import { delay } from "../delay.ts";
 import { HttpClient, type HttpRequest } from "../http.ts";
@@ -127,19 +127,13 @@ function headersFor({ token }: Credential, accept: string, hasBody: boolean): Re
 const MESSAGE_LIMIT = 1000;
 
 function bodyIn(text: string): { body: unknown; message: string } {
-  try {
-    const body: unknown = JSON.parse(text);
-    const message = isObject(body) ? body["message"] : undefined;
-    return { body, message: (typeof message === "string" ? message : text).slice(0, MESSAGE_LIMIT) };
-  } catch {
-    return { body: undefined, message: text.trim().slice(0, MESSAGE_LIMIT) };
-  }
+  const body = undefinedOnError(() => JSON.parse(text) as unknown), message = valueAt(body, "message");
+  return { body, message: (typeof message === "string" ? message : text.trim()).slice(0, MESSAGE_LIMIT) };
 }
 
 const USUAL_PAUSE_MS = 1000;
 
 function askedPauseMs(body: unknown): number {
-  const details = isObject(body) ? body["details"] : undefined;
-  const seconds = isObject(details) ? details["retryAfterSeconds"] : undefined;
+  const seconds = valueAt(body, "details", "retryAfterSeconds");
   return typeof seconds === "number" ? seconds * 1000 : USUAL_PAUSE_MS;
 }

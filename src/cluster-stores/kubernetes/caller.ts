@@ -1,5 +1,5 @@
 /** Whom the API server takes this program for, where it tells: from Kubernetes 1.27 on. */
-import { isObject } from "../../cni/json.ts";
+import { valueAt } from "../../cni/json.ts";
 import type { ApiAnswer, KubernetesApi } from "./api.ts";
 
 export interface ApiCaller {
@@ -26,11 +26,9 @@ export async function askWhoCalls(api: KubernetesApi): Promise<ApiCaller | undef
 }
 
 function callerIn({ body }: ApiAnswer): ApiCaller | undefined {
-  const status = isObject(body) ? body["status"] : undefined,
-    info = isObject(status) ? status["userInfo"] : undefined;
-  const user = isObject(info) ? info["username"] : undefined;
+  const info = valueAt(body, "status", "userInfo"), user = valueAt(info, "username");
   if (typeof user !== "string") return undefined;
-  const extra = isObject(info) ? info["extra"] : undefined, claimed = isObject(extra) ? extra[NODE_CLAIM] : undefined;
+  const claimed = valueAt(info, "extra", NODE_CLAIM);
   const node = user.startsWith(KUBELET)
     ? user.slice(KUBELET.length)
     : Array.isArray(claimed)

@@ -1,5 +1,5 @@
 /** Programs that answer with a credential, as kubeconfigs of clouds name them: client.authentication.k8s.io/v1. */
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { readConfiguredFile } from "../../ffi/files.ts";
@@ -64,12 +64,8 @@ function question({ wantsCluster }: CredentialProgram, { server, serverName, ca 
 }
 
 function answerFrom(program: CredentialProgram, text: string): ProgramsCredential {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    throw failed(program, "it answers no JSON");
-  }
+  const answer = undefinedOnError(() => JSON.parse(text) as unknown);
+  if (answer === undefined) throw failed(program, "it answers no JSON");
   const status = isObject(answer) && answer["apiVersion"] === EXEC_VERSION ? answer["status"] : undefined;
   if (!isObject(status)) throw failed(program, `it answers no "status" of ${EXEC_VERSION}`);
   const [token, certificate, key, ends] = ["token", "clientCertificateData", "clientKeyData", "expirationTimestamp"]

@@ -3,6 +3,7 @@
  * this runs, so they are read again each minute, and when the server refuses what was sent.
  */
 import type { KubernetesConf } from "../../cluster/configuration.ts";
+import { undefinedOnError } from "../../cni/error.ts";
 import { identify } from "../../ffi/files.ts";
 import { certificatesIn, type HttpIdentity } from "../credential-files.ts";
 import { accessOf, type ApiAccess, type Material } from "./access.ts";
@@ -87,10 +88,8 @@ function sourceOf({ program, token, certificate }: ApiAccess, conf: KubernetesCo
 }
 
 function ageOf(path: string): string {
-  try {
-    const seconds = Math.max(0, Math.round(Date.now() / 1000 - identify(path).modified));
-    return ` (written ${seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`} ago)`;
-  } catch {
-    return "";
-  }
+  const file = undefinedOnError(() => identify(path));
+  if (file === undefined) return "";
+  const seconds = Math.max(0, Math.round(Date.now() / 1000 - file.modified));
+  return ` (written ${seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`} ago)`;
 }

@@ -3,7 +3,7 @@
  * shows, without their objects: a fifth of the bytes, and less than half of the server's work. That is still ten times the
  * work of a claim, so what is asked within a second shares one answer, with what this process has written since.
  */
-import { isObject } from "../../cni/json.ts";
+import { isObject, valueAt } from "../../cni/json.ts";
 import { recordName } from "../../cluster/decoding.ts";
 import { ForeignRecord, StoreSilent } from "../../cluster/effects.ts";
 import type { ListedRecords, RecordKind, StoreOutcome } from "../../cluster/store.ts";
@@ -102,7 +102,7 @@ function collected(objects: readonly unknown[], kind: RecordKind): RecordsAndPro
 }
 
 function objectsIn({ body, credential }: ApiAnswer): readonly unknown[] {
-  const items = isObject(body) ? body["items"] : undefined;
+  const items = valueAt(body, "items");
   if (!Array.isArray(items)) throw new StoreSilent(`${credential.server} answers no list`);
   return items;
 }
@@ -126,12 +126,12 @@ function objectsInTable({ body, credential }: ApiAnswer): readonly unknown[] {
   const { columnDefinitions: columns, rows = [] } = isObject(body) ? body : {};
   if (!Array.isArray(columns) || !Array.isArray(rows)) throw new StoreSilent(`${credential.server} answers no table`);
   const places = Object.entries(COLUMNS).map(([name, [part, field]]) => {
-    const at = columns.findIndex((column) => isObject(column) && column["name"] === name);
+    const at = columns.findIndex((column) => valueAt(column, "name") === name);
     if (at < 0) throw new StoreSilent(`${credential.server} lists no column "${name}": ${OTHER_KINDS}`);
     return { at, part, field };
   });
   return rows.map((row: unknown) => {
-    const cells = isObject(row) && Array.isArray(row["cells"]) ? row["cells"] : [];
+    const found = valueAt(row, "cells"), cells = Array.isArray(found) ? found : [];
     const object: Record<"metadata" | "spec", Record<string, unknown>> = { metadata: {}, spec: {} };
     for (const { at, part, field } of places) object[part][field] = cells[at] ?? undefined;
     // Each column costs the server time, and the name has it.

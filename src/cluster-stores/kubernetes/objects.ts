@@ -1,5 +1,5 @@
 /** A cluster's records as objects of Kubernetes: which kind each is, and what of an object is the record. Asks nobody. */
-import { isObject } from "../../cni/json.ts";
+import { isObject, valueAt } from "../../cni/json.ts";
 import { recordFrom, recordName } from "../../cluster/decoding.ts";
 import { type ClusterRecord, ForeignRecord } from "../../cluster/effects.ts";
 import {
@@ -52,7 +52,7 @@ export interface ObjectMetadata {
 
 /** Throws ForeignRecord for what is no object at all. */
 export function metadataOf(kind: RecordKind, object: unknown): ObjectMetadata {
-  const metadata = isObject(object) ? object["metadata"] : undefined;
+  const metadata = valueAt(object, "metadata");
   if (!isObject(metadata)) throw new ForeignRecord(`${kind}/`, "it is no object of Kubernetes");
   const key = keyOfObject(kind, `${metadata["name"]}`);
   for (const field of ["name", "uid", "resourceVersion"]) {
@@ -152,22 +152,6 @@ export function objectFor(key: string, value: ClusterRecord, was?: ObjectMetadat
       managedFields: [{}],
     },
     spec,
-  };
-}
-
-/** Its finalizers; none of what is no object. */
-export function finalizersOf(object: unknown): readonly string[] {
-  const metadata = isObject(object) ? object["metadata"] : undefined;
-  const finalizers = isObject(metadata) ? metadata["finalizers"] : undefined;
-  return Array.isArray(finalizers) ? finalizers : [];
-}
-
-/** The same object without the finalizer of its kind. */
-export function withoutFinalizer(kind: RecordKind, object: unknown): Values {
-  const { metadata, ...rest } = object as { metadata: Values }, { finalizer } = objectKinds[kind];
-  return {
-    ...rest,
-    metadata: { ...metadata, finalizers: finalizersOf(object).filter((each) => each !== finalizer) },
   };
 }
 

@@ -2,7 +2,7 @@
 import { recordName } from "../../cluster/decoding.ts";
 import { type ClusterRecord, StoreSilent } from "../../cluster/effects.ts";
 import type { Stored } from "../../cluster/records.ts";
-import { isObject } from "../../cni/json.ts";
+import { valueAt } from "../../cni/json.ts";
 import { type KubernetesApi } from "./api.ts";
 import { metadataOf, type ObjectMetadata, pathOf, recordOfObject } from "./objects.ts";
 import { apiRefusal, isKindUnknown } from "./refusals.ts";
@@ -50,8 +50,7 @@ export class Revisions {
   private async ask(): Promise<number> {
     const answer = await this.api.ask({ method: "GET", path: `${pathOf("alarm")}?limit=1` });
     if (answer.status !== 200) throw new StoreSilent(apiRefusal(answer));
-    const metadata = isObject(answer.body) ? answer.body["metadata"] : undefined;
-    const revision = isObject(metadata) ? Number(metadata["resourceVersion"]) : NaN;
+    const revision = Number(valueAt(answer.body, "metadata", "resourceVersion"));
     if (Number.isSafeInteger(revision) && revision > 0) return revision;
     throw new StoreSilent(`${answer.credential.server} answers a list without a number for its version`);
   }

@@ -1,5 +1,5 @@
 /** What the API server answers to a request that it does not carry out, as sentences with a next step. */
-import { isObject } from "../../cni/json.ts";
+import { valueAt } from "../../cni/json.ts";
 import type { ApiAnswer } from "./api.ts";
 import { API_GROUP } from "./objects.ts";
 
@@ -31,14 +31,9 @@ export function apiRefusal(answer: ApiAnswer, as?: string): string {
 
 /** A 404 that names no object is not about one. */
 export function isKindUnknown({ status, body }: ApiAnswer): boolean {
-  return status === 404 && detailsOf(body)["name"] === undefined;
+  return status === 404 && valueAt(body, "details", "name") === undefined;
 }
 
 function isKindGoing({ status, message }: ApiAnswer): boolean {
   return (status === 403 || status === 405) && message.includes("definition is terminating");
-}
-
-function detailsOf(body: unknown): Record<string, unknown> {
-  const details = isObject(body) ? body["details"] : undefined;
-  return isObject(details) ? details : {};
 }

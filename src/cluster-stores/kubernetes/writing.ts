@@ -1,12 +1,13 @@
 /** Writing objects: each is made where none is, or replaced or deleted where it still is what it was. */
 import { errorText } from "../../cni/error.ts";
+import { valueAt } from "../../cni/json.ts";
 import { recordName } from "../../cluster/decoding.ts";
 import { type ClusterRecord, ForeignRecord } from "../../cluster/effects.ts";
 import type { Stored } from "../../cluster/records.ts";
 import type { StoreOutcome } from "../../cluster/store.ts";
 import { type ApiAnswer, type KubernetesApi, NotAsked } from "./api.ts";
 import { type ApiCaller, askWhoCalls } from "./caller.ts";
-import { finalizersOf, objectFor, pathOf, recordOfObject, requireReadable, withoutFinalizer } from "./objects.ts";
+import { objectFor, pathOf, recordOfObject, requireReadable } from "./objects.ts";
 import { type FoundObject, readObject } from "./reading.ts";
 import { apiRefusal, isKindUnknown, OTHER_KINDS } from "./refusals.ts";
 
@@ -65,7 +66,9 @@ export class ObjectWriter {
     const found = await this.foundAs(was);
     if (found === undefined) return "lost";
     if (value === undefined) return await this.remove(key, found);
-    return this.outcomeOf(key, value, await this.replace(key, objectFor(key, value, found.metadata)));
+    const { kind, name } = recordName(key)!, path = `${pathOf(kind, name)}${STRICT}`;
+    const body = objectFor(key, value, found.metadata);
+    return this.outcomeOf(key, value, await this.api.ask({ method: "PUT", path, body }));
   }
 
   /** Undefined where it is another by now, or no record. */
@@ -79,26 +82,16 @@ export class ObjectWriter {
     }
   }
 
-  private replace(key: string, body: object): Promise<ApiAnswer> {
-    const { kind, name } = recordName(key)!;
-    return this.api.ask({ method: "PUT", path: `${pathOf(kind, name)}${STRICT}`, body });
-  }
-
-  /** With a finalizer it only begins to go, and goes when that is taken away. */
+  /** With a finalizer it only begins to go. */
   private async remove(key: string, { metadata: { uid, resourceVersion } }: FoundObject): Promise<StoreOutcome> {
     const { kind, name } = recordName(key)!;
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
     const answer = await this.api.ask({ method: "DELETE", path: pathOf(kind, name), body });
     if (answer.status !== 200) return this.failed(key, answer);
-    const going = finalizersOf(answer.body);
-    if (going.length === 0) return { won: undefined };
-    const freed = await this.replace(key, withoutFinalizer(kind, answer.body));
-    if (freed.status === 404 && !isKindUnknown(freed)) return { won: undefined };
-    if (freed.status !== 200) return { unknown: `${key} is being deleted, and is not gone: ${apiRefusal(freed)}` };
-    const others = finalizersOf(freed.body);
-    return others.length === 0
-      ? { won: undefined }
-      : { unknown: `${key} is being deleted, and waits for the finalizers of others: ${others.join(", ")}` };
+    const finalizers = valueAt(answer.body, "metadata", "finalizers");
+    return Array.isArray(finalizers) && finalizers.length > 0
+      ? { unknown: `${key} is being deleted, and waits for its finalizers: ${finalizers.join(", ")}` }
+      : { won: undefined };
   }
 
   private outcomeOf(key: string, value: ClusterRecord, answer: ApiAnswer): StoreOutcome {

@@ -9,7 +9,7 @@ import type { PoolRecord, Stored } from "../../cluster/records.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { SyscallError } from "../../ffi/errno.ts";
-import { newClaim, ProtocolDriver } from "./driving.ts";
+import { ProtocolDriver } from "./driving.ts";
 import { StillLocked } from "../../process/lock.ts";
 import type { KeptPool, NodeFiles } from "./files.ts";
 import { ForeignHosts } from "./foreign-hosts.ts";
@@ -132,7 +132,7 @@ export class Agent implements NodeAtWork {
     if (!this.isJoined) await driver.run(node.join());
     this.isJoined = true;
     const alarm = driver.alarm;
-    await driver.run(verifyNode(node, this.pools, newClaim));
+    await driver.run(verifyNode(node, this.pools));
     if (alarm === undefined && driver.alarm !== undefined) {
       this.options.say(`the alarm, by ${driver.alarm.by}: ${driver.alarm.saw}`);
       // It has been raised meanwhile: that this node has looked, it says at the next look.

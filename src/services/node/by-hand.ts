@@ -3,15 +3,14 @@ import { StoreSilent } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
 import { leasedAddresses } from "../../ipam/go-directory.ts";
 import { type ClusterPool, shapeOf } from "../../cluster/pool.ts";
-import { type BlockRecord, nodeKey, type PoolRecord, type Stored } from "../../cluster/records.ts";
-import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
+import { type BlockRecord, nameIn, nodeKey, poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { servedAddresses } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
-import { formatAddress } from "../../net/address.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { ServedFiles } from "./serving.ts";
-import type { KeptPool, NodeFiles } from "./files.ts";
+import { keptPool, type NodeFiles } from "./files.ts";
 import type { Watching } from "./watching.ts";
 
 const LOOK_MS = 1000;
@@ -60,8 +59,8 @@ export class AgentByHand {
       this.refuseOthers(records as Stored<PoolRecord>[]);
       this.silent = undefined;
       this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
-        const pool = poolFrom(key.slice("pool/".length), value);
-        return this.servedOf(pool, own.filter(({ key }) => key.startsWith(`block/${pool.name}.`)));
+        const pool = poolFrom(nameIn(key), value);
+        return this.servedOf(pool, own.filter(({ key }) => poolOf(key) === pool.name));
       });
     } catch (error) {
       if (!(error instanceof StoreSilent || error instanceof SyscallError)) throw error;
@@ -78,7 +77,7 @@ export class AgentByHand {
   /** The store of a cluster keeps that from every host; here each one looks for itself. */
   private refuseOthers(records: readonly Stored<PoolRecord>[]): void {
     const { files, store } = this.options, before = files.readPools();
-    const now = records.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
+    const now = records.map(keptPool);
     for (const { name, value } of now) {
       const earlier = before.find((each) => each.name === name);
       if (earlier === undefined || shapeOf(poolFrom(name, earlier.value)) === shapeOf(poolFrom(name, value))) {
@@ -96,19 +95,9 @@ export class AgentByHand {
   private servedOf(pool: ClusterPool, own: readonly Stored<BlockRecord>[]): ServedPool {
     const { node, store } = this.options;
     return {
-      pool: pool.name,
+      ...servedAddresses(pool, own.map(({ value }) => value.index)),
       node,
       store: store.name,
-      layout: pool.layout,
-      ranges: servedRanges(pool, own.map(({ value }) => value.index)),
-      extents: extentsOf(pool),
-      ...pool.singles.length > 0 && {
-        singles: {
-          all: pool.singles.map(formatAddress),
-          served: servedSingles(pool, own.map(({ value }) => value.index)),
-        },
-      },
-      routes: pool.routes,
       blocks: { served: own.length, ripening: 0, closing: 0, unknown: 0 },
       obstacle: `${store.name} say which blocks are its own`,
     };

@@ -58,6 +58,8 @@ export class ProtocolDriver {
         return preciseSecondsSinceBoot();
       case "choose":
         return crypto.getRandomValues(new Uint32Array(1))[0]! % effect.among;
+      case "name a claim":
+        return crypto.randomUUID();
       default:
         return await this.asked(() => this.ask(effect));
     }
@@ -110,8 +112,4 @@ export class ProtocolDriver {
     if (this.agent !== undefined) throw new StoreSilent(outcome.refused);
     return "refused";
   }
-}
-
-export function newClaim(): string {
-  return crypto.randomUUID();
 }

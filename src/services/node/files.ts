@@ -4,17 +4,21 @@
  */
 import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
-import type { PoolRecord } from "../../cluster/records.ts";
+import { nameIn, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
 import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 
 /** A pool as this host has seen it last, for as long as it has blocks of it. */
 export interface KeptPool {
   name: string;
   birth: string;
   value: PoolRecord;
+}
+
+export function keptPool({ key, birth, value }: Stored<PoolRecord>): KeptPool {
+  return { name: nameIn(key), birth, value };
 }
 
 const NOTHING_HELD: KeptState = { generation: 0, boots: [], grants: [], seen: 0 };
@@ -131,14 +135,9 @@ export class NodeFiles {
     );
   }
 
-  /** Another one each time that ADD wishes. */
+  /** Another one each time that ADD wishes. It may be lost. */
   wishOf(pool: string): string | undefined {
-    try {
-      return readStateFile(wishPath(this.stateDirectory, pool));
-    } catch {
-      // A wish may be lost.
-      return undefined;
-    }
+    return undefinedOnError(() => readStateFile(wishPath(this.stateDirectory, pool)));
   }
 
   private read(path: string): Record<string, unknown> | undefined {

@@ -4,7 +4,6 @@ import { type Grant, readStored } from "../../cluster/effects.ts";
 import { ALARM_KEY, indexOf, poolOf } from "../../cluster/records.ts";
 import { countServed } from "../../cluster/served.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { newClaim } from "./driving.ts";
 import type { NodeAtWork } from "./node-at-work.ts";
 import type { NodeFiles } from "./files.ts";
 import type { NodePool } from "./pools.ts";
@@ -154,7 +153,7 @@ export class PoolKeeper {
       await agent.refreshPools(FRESH_S);
       const current = agent.pools.find((each) => each.name === name);
       if (current?.birth !== pool.birth || current.obstacle !== undefined) return false;
-      const key = await agent.driver.run(claimBlock(agent.node, pool, newClaim));
+      const key = await agent.driver.run(claimBlock(agent.node, pool));
       if (key === undefined) {
         if (obstacleOf(agent.node, agent.driver) === undefined) this.full.add(name);
         this.claimAgainAt.set(name, now + (hasWished ? AGAIN_AT_WISH_S : AGAIN_S));

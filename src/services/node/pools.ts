@@ -2,14 +2,14 @@
  * The pools that this host may have blocks of. What a block is, never changes under its containers: a pool whose ranges are
  * another than they were, or that was deleted and made anew, is the earlier one here until its last block is given back.
  */
-import { errorText } from "../../cni/error.ts";
+import { errorText, undefinedOnError } from "../../cni/error.ts";
 import type { PoolOfBlocks } from "../../cluster/blocks.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { poolFrom } from "../../cluster/pool-decoding.ts";
 import { birthOf, blockWith, type ClusterPool, countBlocks, isSingle, shapeOf } from "../../cluster/pool.ts";
-import { poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
+import { poolKey, poolOf, type PoolRecord, type Stored } from "../../cluster/records.ts";
 import { contains, formatAddress } from "../../net/address.ts";
-import type { KeptPool } from "./files.ts";
+import { type KeptPool, keptPool } from "./files.ts";
 
 export interface NodePool extends PoolOfBlocks {
   kept: KeptPool;
@@ -29,13 +29,13 @@ export function poolsOfNode(
   problems: readonly string[] = [],
 ): NodePool[] {
   const inUse = new Set(grants.map(({ key }) => poolOf(key)));
-  const now = listed.map(({ key, birth, value }): KeptPool => ({ name: key.slice("pool/".length), birth, value }));
+  const now = listed.map(keptPool);
   const names = new Set([...now, ...known].map(({ name }) => name));
   return [...names].flatMap((name) => {
     const current = now.find((each) => each.name === name), earlier = known.find((each) => each.name === name);
     const isUsed = inUse.has(name);
     if (earlier === undefined || !isUsed) return current === undefined ? [] : openPool(current, undefined, labels);
-    const unclear = problems.find((problem) => problem.startsWith(`pool/${name} `));
+    const unclear = problems.find((problem) => problem.startsWith(`${poolKey(name)} `));
     if (unclear !== undefined) {
       return openPool(earlier, unclear, labels).map((pool) => ({ ...pool, isUnclear: true as const }));
     }
@@ -54,13 +54,9 @@ function openPool(
   change: string | undefined,
   labels: Readonly<Record<string, string>>,
 ): NodePool[] {
-  let pool: ClusterPool;
-  try {
-    pool = poolFrom(kept.name, kept.value);
-  } catch {
-    // The store has said so already: it is no record.
-    return [];
-  }
+  const pool = undefinedOnError(() => poolFrom(kept.name, kept.value));
+  // The store has said so already: it is no record.
+  if (pool === undefined) return [];
   const other = Object.entries(pool.labels).find(([key, label]) => labels[key] !== label);
   const obstacle = change ??
     (!pool.isOpen

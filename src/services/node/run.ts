@@ -79,10 +79,7 @@ interface AnyAgent {
 function start(options: NodeOptions) {
   const { attachedAddresses, say } = options;
   const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store, self.node);
-  const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
-  files.makeDirectories();
-  lockForLife(files.stateDirectory);
-  const ending = new AbortController(), { signal } = ending;
+  const files = lockedFiles(options.dataDirectory), ending = new AbortController(), { signal } = ending;
   const agent: AnyAgent = store.isWritable
     ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: AGENT_DELAYS })
     : new AgentByHand({ node: self.node, store, files, say });
@@ -90,13 +87,19 @@ function start(options: NodeOptions) {
   return { agent, watching, signal, stop: () => ending.abort() };
 }
 
-/** One agent for each state directory. The lock ends with the process. ADD holds it for a moment, to see whether one runs. */
-export function lockForLife(directory: string): void {
-  const path = agentLockPath(directory), { fd } = openStateFile(path, O_RDWR | O_CREAT);
+/**
+ * One agent for each state directory, or a command in its place. The lock ends with the process. ADD holds it for a moment, to
+ * see whether one runs.
+ */
+export function lockedFiles(dataDirectory = DATA_DIRECTORY): NodeFiles {
+  const files = new NodeFiles(dataDirectory, stateDirectory());
+  files.makeDirectories();
+  const path = agentLockPath(files.stateDirectory), { fd } = openStateFile(path, O_RDWR | O_CREAT);
   try {
     lockExclusive(fd, path, LOCK_PATIENCE_MS);
   } catch (cause) {
     if (!(cause instanceof StillLocked)) throw cause;
     throw new Error(`${path} is locked: another 'patchbay node' runs on this host`, { cause });
   }
+  return files;
 }

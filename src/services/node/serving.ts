@@ -2,8 +2,7 @@
 import type { ClusterNode } from "../../cluster/node.ts";
 import type { Grant } from "../../cluster/effects.ts";
 import { indexOf, poolOf } from "../../cluster/records.ts";
-import { formatAddress } from "../../net/address.ts";
-import { extentsOf, servedRanges, servedSingles } from "../../cluster/served.ts";
+import { servedAddresses } from "../../cluster/served.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ProtocolDriver } from "./driving.ts";
 import type { NodeFiles } from "./files.ts";
@@ -52,23 +51,12 @@ export function servedPool(
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
   const why = obstacle ?? obstacleOf(node, driver);
-  const foreign = foreignOf(name), others = ofOthers.get(name) ?? new Map<string, string>();
+  const others = ofOthers.get(name) ?? new Map<string, string>();
   return {
-    pool: name,
+    ...servedAddresses(pool, served.map(({ key }) => indexOf(key)), foreignOf(name)),
     node: node.self.node,
     store,
-    layout: pool.layout,
-    ranges: servedRanges(pool, served.map(({ key }) => indexOf(key)), foreign),
-    ...foreign.length > 0 && { foreign },
-    ...pool.singles.length > 0 && {
-      singles: {
-        all: pool.singles.map(formatAddress),
-        served: servedSingles(pool, served.map(({ key }) => indexOf(key))).filter((each) => !foreign.includes(each)),
-      },
-    },
     ...others.size > 0 && { ofOthers: Object.fromEntries(others) },
-    extents: extentsOf(pool),
-    routes: pool.routes,
     blocks: {
       served: served.length,
       ripening: count("held") - served.length,

@@ -5,7 +5,6 @@ import { blockWith, isSingle, plainBlockWith } from "../../cluster/pool.ts";
 import { blockKey, type BlockRecord, indexOf } from "../../cluster/records.ts";
 import { parseAddress } from "../../net/address.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { newClaim } from "./driving.ts";
 import type { NodeAtWork } from "./node-at-work.ts";
 import type { NodePool } from "./pools.ts";
 import type { Wishes } from "./wishes.ts";
@@ -75,7 +74,7 @@ export class SingleKeeper {
     const hasMost = own.filter((grant) => !isOfSingle(grant)).length >= pool.pool.mostBlocks;
     if (index === undefined || (hasMost && !isSingle(index)) || pool.obstacle !== undefined) return;
     const around = isSingle(index) ? await this.ownerAround(pool, address) : undefined;
-    const claimed = around ?? await driver.run(claimThis(node, pool, index, newClaim)),
+    const claimed = around ?? await driver.run(claimThis(node, pool, index)),
       others = new Map<string, string>();
     this.ofOthers.set(pool.name, others);
     this.version++;

@@ -1,6 +1,6 @@
 /** `patchbay ipam show` and `ipam check` with a real etcd, a real agent, and containers: store, grants, leases and ledgers. */
 import { expect, test } from "bun:test";
-import type { ServedPool } from "../../../src/cluster/served-file.ts";
+import { firstOf, isServing } from "../../support/served-pool.ts";
 import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
@@ -8,7 +8,6 @@ import { untilTrue } from "../../support/until-true.ts";
 
 const AT = "etcd at http://127.0.0.1:2379";
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
-const isServing = (served: ServedPool | undefined) => served !== undefined && served.blocks.served > 0;
 
 interface Stage {
   cluster: Cluster;
@@ -26,14 +25,14 @@ async function onStage(work: (stage: Stage) => Promise<void>): Promise<void> {
   await cluster.write("pool/lan", LAN);
   const n1 = await cluster.node("n1"), { machine } = cluster;
   await n1.start();
-  const [range] = (await n1.until("lan", isServing)).ranges[0]!;
+  const first = firstOf(await n1.until("lan", isServing));
   const ipam = { type: "patchbay-cluster", pool: "lan", dataDir: `${n1.kept}/pools` };
   await writeNetwork(machine, "lan", [{ type: "bridge", bridge: "br0", ipam }]);
   const container = (words: string) =>
     n1.inside(`NETCONFPATH=${CONFIGS} ${PATCHBAY} ${words} >/dev/null`).then(() => {});
   for (const name of ["c1", "c2"]) await machine.container(name);
   const [key] = await cluster.keys("block/lan.");
-  await work({ cluster, n1, key: key!, first: range!.rangeStart, container });
+  await work({ cluster, n1, key: key!, first, container });
 }
 
 const ALL_AGREE = { code: 0, stdout: `node n1, ${AT}: all agree\n`, stderr: "" };

@@ -3,13 +3,11 @@
  * each case at the same time.
  */
 import { beforeAll, expect, test } from "bun:test";
-import type { ServedPool } from "../../../src/cluster/served-file.ts";
+import { firstOf, isServing } from "../../support/served-pool.ts";
 import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/22", gateway: "10.1.0.1", blockSize: 16 }] };
-const isServing = (served: ServedPool | undefined) => served !== undefined && served.blocks.served > 0;
-const firstOf = ({ ranges }: ServedPool) => ranges[0]![0]!.rangeStart;
 
 interface Stage {
   cluster: Cluster;

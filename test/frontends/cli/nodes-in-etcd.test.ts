@@ -1,13 +1,11 @@
 /** The commands on nodes with a real etcd and real agents: who is there, how one stands, draining, and the end of an alarm. */
 import { expect, test } from "bun:test";
-import type { ServedPool } from "../../../src/cluster/served-file.ts";
+import { firstOf, isServing } from "../../support/served-pool.ts";
 import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 const AT = "etcd at http://127.0.0.1:2379";
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", gateway: "10.1.0.1", blockSize: 16 }] };
-const isServing = (served: ServedPool | undefined) => served !== undefined && served.blocks.served > 0;
-const firstOf = ({ ranges }: ServedPool) => ranges[0]![0]!.rangeStart;
 
 async function inCluster(work: (cluster: Cluster) => Promise<void>): Promise<void> {
   await using cluster = await openCluster();

@@ -1,15 +1,12 @@
 /** etcd is restored from a backup, by the steps of docs/cluster-moving.md, while agents run: nobody loses or shares an address. */
 import { expect, test } from "bun:test";
-import type { ServedPool } from "../../../src/cluster/served-file.ts";
+import { firstOf, isServing, servedRangesIn } from "../../support/served-pool.ts";
 import { type ClusterHost, ENDPOINT, openCluster } from "../../support/cluster.ts";
 import { commandsOn, networkFiles } from "../../support/commands.ts";
 import { untilTrue } from "../../support/until-true.ts";
 
 const { directory } = networkFiles();
 const LAN = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", blockSize: 16 }] };
-
-const isServing = (served: ServedPool | undefined) => served !== undefined && served.blocks.served > 0;
-const firstOf = ({ ranges }: ServedPool) => ranges[0]![0]!.rangeStart;
 
 test("a backup, claims after it, the restore, the alarm, and back to normal", async () => {
   await using cluster = await openCluster();
@@ -32,7 +29,7 @@ test("a backup, claims after it, the restore, the alarm, and back to normal", as
   await n1.until("lan", (served) => served!.blocks.served === 2);
   await n2.lease("lan", firstOf(second));
   await n2.until("lan", (served) => served!.blocks.served === 2);
-  const served = async () => [(await n1.served("lan"))!.ranges, (await n2.served("lan"))!.ranges];
+  const served = async () => [servedRangesIn((await n1.served("lan"))!), servedRangesIn((await n2.served("lan"))!)];
   const then = await served();
 
   await cluster.restore("/run/backup.db");
@@ -49,7 +46,7 @@ test("a backup, claims after it, the restore, the alarm, and back to normal", as
   const over = await untilTrue(() => run(n1, "check", "--over"), ({ code }) => code === 0);
   expect(over.stdout).toContain("the alarm is over, and taken away: nodes claim again");
   const third = await n3.until("lan", isServing);
-  const taken = [...then.flat(2).map(({ rangeStart }) => rangeStart)];
+  const taken = then.flat().map((range) => range.split("-")[0]!);
   expect([taken.includes(firstOf(third)), await cluster.keys("alarm"), await served()]).toEqual([false, [], then]);
   const all = await patchbay(
     ["ipam", "check", "--config", "/run/nodes/n3/cluster.json", "--data-dir", n3.kept],

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
+import { servedRangesIn } from "../../support/served-pool.ts";
 import { servedFrom, type ServedPool } from "../../../src/cluster/served-file.ts";
 
 let machine: Machine;
@@ -30,17 +31,15 @@ async function served(): Promise<ServedPool> {
   return servedFrom(await machine.sh("cat /run/patchbay/pool~lan"));
 }
 
-const spans = ({ ranges }: ServedPool) => ranges[0]!.map(({ rangeStart, rangeEnd }) => `${rangeStart}-${rangeEnd}`);
-
 async function untilServed(first: string): Promise<void> {
-  while (!spans(await served()).some((span) => span.startsWith(first))) await Bun.sleep(100);
+  while (!servedRangesIn(await served()).some((span) => span.startsWith(first))) await Bun.sleep(100);
 }
 
 test("what the files say is served, and nothing more", async () => {
   await write("nodes.d/n1.json", { blocks: { lan: [0, 2] } });
   await write("nodes.d/n2.json", { blocks: { lan: [1] } });
   expect(await sync()).toMatchObject({ code: 0, stdout: "", stderr: "" });
-  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.16", "10.1.0.33-10.1.0.48"]);
+  expect(servedRangesIn(await served())).toEqual(["10.1.0.2-10.1.0.16", "10.1.0.33-10.1.0.48"]);
   expect(await machine.sh("stat -c %a /run/patchbay/pool~lan /run/patchbay /var/lib/patchbay")).toBe(
     "600\n700\n700\n",
   );
@@ -58,7 +57,7 @@ test.each<[string, string, unknown, string]>([
   expect([code, stderr]).toEqual([124, expect.stringContaining(reason)]);
   const { silent, ...now } = await served();
   expect(silent?.why).toContain(reason);
-  expect(spans(now)).toEqual(["10.1.0.2-10.1.0.16", "10.1.0.33-10.1.0.48"]);
+  expect(servedRangesIn(now)).toEqual(["10.1.0.2-10.1.0.16", "10.1.0.33-10.1.0.48"]);
 });
 
 test("an agent that runs sees a changed file, and a pool that goes", async () => {
@@ -67,7 +66,7 @@ test("an agent that runs sees a changed file, and a pool that goes", async () =>
   await untilServed("10.1.0.33");
   await write("nodes.d/n1.json", { blocks: { lan: [3] } });
   await untilServed("10.1.0.49");
-  expect(spans(await served())).toEqual(["10.1.0.49-10.1.0.64"]);
+  expect(servedRangesIn(await served())).toEqual(["10.1.0.49-10.1.0.64"]);
   await machine.sh(
     `rm ${ETC}/pools.d/lan.json; echo '{"blocks":{}}' | tee ${ETC}/nodes.d/n1.json ${ETC}/nodes.d/n2.json`,
   );
@@ -89,16 +88,16 @@ test("a pool that is cut in another way while containers have its addresses: not
     code: 1,
     stderr: expect.stringContaining("the ranges of pool lan have become others"),
   });
-  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.16"]);
+  expect(servedRangesIn(await served())).toEqual(["10.1.0.2-10.1.0.16"]);
   await machine.sh("rm /var/lib/patchbay/pools/lan/10.1.0.2");
   expect((await sync()).code).toBe(0);
-  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
+  expect(servedRangesIn(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
 });
 
 test("a host without a file of its own: the sentence says what it has to be", async () => {
   await machine.sh(`mv ${ETC}/nodes.d/n1.json ${ETC}/n1`);
   expect(await sync()).toMatchObject({ code: 1, stderr: expect.stringContaining("have no nodes.d/n1.json") });
-  expect(spans(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
+  expect(servedRangesIn(await served())).toEqual(["10.1.0.2-10.1.0.32"]);
   await machine.sh(`mv ${ETC}/n1 ${ETC}/nodes.d/n1.json`);
 });
 

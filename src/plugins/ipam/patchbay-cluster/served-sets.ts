@@ -2,7 +2,7 @@
 import {
   type PoolExtent,
   type ServedFile,
-  servedFileFrom,
+  servedFrom,
   servedPath,
   surroundings,
 } from "../../../cluster/served-file.ts";
@@ -26,7 +26,7 @@ export function readServed(pool: string): Served | undefined {
   if (!judgeStateDirectory(directory)) return undefined;
   const text = readStateFile(servedPath(directory, pool), "own", LONGEST_BYTES);
   if (text === undefined) return undefined;
-  const file = servedFileFrom(text), sets: RangeSet[] = [];
+  const file = servedFrom(text), sets: RangeSet[] = [];
   if (file.pool !== pool) throw new Error(`it is of pool "${file.pool}"`);
   for (let family = 0; family < file.spans.length; family++) {
     sets.push(new ServedSet(file.spans[family]!, file.extents[family]!));
@@ -57,14 +57,12 @@ class ServedSet implements RangeSet {
   }
 
   private rangeAt(index: number): Range {
-    const start = this.startAt(index), { width } = this, from = (2 * index + 1) * width;
-    const end = this.bytes.slice(from, from + width);
+    const start = this.addressAt(2 * index), end = this.addressAt(2 * index + 1);
     return { start, end, within: this.pool, ...surroundings(start, this.extent, this.pool) };
   }
 
-  private startAt(index: number): Uint8Array {
-    const from = 2 * index * this.width;
-    return this.bytes.slice(from, from + this.width);
+  private addressAt(position: number): Uint8Array {
+    return this.bytes.slice(position * this.width, (position + 1) * this.width);
   }
 
   /** They are in order. */
@@ -73,7 +71,7 @@ class ServedSet implements RangeSet {
     let low = 0, high = this.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (compareAddresses(this.startAt(middle), address) <= 0) low = middle + 1;
+      if (compareAddresses(this.addressAt(2 * middle), address) <= 0) low = middle + 1;
       else high = middle;
     }
     const found = this.at(low - 1);

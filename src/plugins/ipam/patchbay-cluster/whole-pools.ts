@@ -1,5 +1,5 @@
 /** What is asked of pools without a container: whether ADD would work, how full they are, which leases are nobody's. */
-import { CniError, errorText, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, errorText, PLUGIN_NOT_AVAILABLE, undefinedOnError } from "../../../cni/error.ts";
 import type { IpConfig, Result, Route } from "../../../cni/result.ts";
 import { counted } from "../../../contract/counted.ts";
 import type { AddressPool, Attachment, Caveat, Placed } from "../../../contract/plugin.ts";
@@ -112,12 +112,8 @@ export function addressPools(conf: PatchbayClusterConf): AddressPool[] {
 /** What cannot be read, STATUS says. */
 function readablePlaces(conf: PatchbayClusterConf): (Served & { place: PoolPlace })[] {
   return namedPlaces(conf).flatMap((place) => {
-    try {
-      const served = readServed(place.pool);
-      return served === undefined ? [] : [{ ...served, place }];
-    } catch {
-      return [];
-    }
+    const served = undefinedOnError(() => readServed(place.pool));
+    return served === undefined ? [] : [{ ...served, place }];
   });
 }
 

@@ -9,15 +9,12 @@ import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { blockWith, type ClusterPool, piecesOf } from "../../../cluster/pool.ts";
 import { blockKey, poolKey, type PoolRecord, type Stored } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { leasedAddresses, leaseOwnerIn, readLease } from "../../../ipam/go-directory.ts";
 import { type MovedLeases, moveLeases } from "../../../ipam/moved-leases.ts";
 import { formatAddress, toBigInt } from "../../../net/address.ts";
-import { stateDirectory } from "../../../process/state-directory.ts";
-import { NodeFiles } from "../files.ts";
-import { DATA_DIRECTORY } from "../paths.ts";
 import { inCluster } from "../operator/cluster.ts";
-import { lockForLife, type NodeOptions } from "../run.ts";
+import { notDone } from "../not-done.ts";
+import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
 
@@ -43,10 +40,7 @@ const MOST_ADDRESSES = 4096n;
 
 export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
   return inCluster(options.config, async ({ store, conf }) => {
-    const self = thisNode(conf.node),
-      files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
-    files.makeDirectories();
-    lockForLife(files.stateDirectory);
+    const self = thisNode(conf.node), files = lockedFiles(options.dataDirectory);
     const pool = await poolIn(store, options.pool), wanted = blocksFor(options, pool);
     const pieces = wanted.flatMap(({ index }) => piecesOf(pool, index));
     refuseTooMany(options, pieces);
@@ -67,8 +61,10 @@ export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
 async function poolIn(store: ClusterStore, name: string): Promise<ClusterPool> {
   const found = await store.read(poolKey(name)) as Stored<PoolRecord> | undefined;
   if (found !== undefined) return poolFrom(name, found.value);
-  const nextStep = `'patchbay pool add ${name}' adds it, with "state": "closed" until each host has its blocks`;
-  throw new CniError(INTERNAL, `there is no pool ${name} in ${store.name}`, "", { nextStep });
+  throw notDone(
+    `there is no pool ${name} in ${store.name}`,
+    `'patchbay pool add ${name}' adds it, with "state": "closed" until each host has its blocks`,
+  );
 }
 
 /** Which have a lease, or an address that host-local may give out. */
@@ -104,13 +100,9 @@ function refuseTooMany(
 ): void {
   const count = pieces.reduce((sum, { first, last }) => sum + toBigInt(last) - toBigInt(first) + 1n, 0n);
   if (count <= MOST_ADDRESSES) return;
-  throw new CniError(
-    INTERNAL,
+  throw notDone(
     `network ${network}: ${count} addresses are more than the ${MOST_ADDRESSES} that go over at once`,
-    "",
-    {
-      nextStep: "detach its containers, and attach them by the pool: then nothing needs to go over",
-    },
+    "detach its containers, and attach them by the pool: then nothing needs to go over",
   );
 }
 
@@ -119,13 +111,10 @@ async function refuseOpenPool(store: ClusterStore, pool: ClusterPool, wanted: re
   if (!pool.isOpen || !store.isWritable) return;
   for (const block of wanted) {
     if (await ownerOf(store, block) !== undefined) continue;
-    throw new CniError(
-      INTERNAL,
-      `pool ${pool.name} is open, and ${
-        blockKey(pool.name, block.index)
-      } is nobody's: another node may claim it any moment`,
-      "",
-      { nextStep: `patchbay pool close ${pool.name}; when each host has its blocks, 'pool close --undo' opens it` },
+    const key = blockKey(pool.name, block.index);
+    throw notDone(
+      `pool ${pool.name} is open, and ${key} is nobody's: another node may claim it any moment`,
+      `patchbay pool close ${pool.name}; when each host has its blocks, 'pool close --undo' opens it`,
     );
   }
 }

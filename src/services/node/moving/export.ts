@@ -2,12 +2,12 @@
 import { fateOf } from "../../../cluster/runs.ts";
 import { isSingle, piecesOf } from "../../../cluster/pool.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
-import { blockKey, poolOf } from "../../../cluster/records.ts";
+import { blockKey, nameIn, poolOf } from "../../../cluster/records.ts";
 import { type RosterFile, rosterFrom } from "../../../cluster/roster.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { makeDirectories, namesIn, readConfiguredFile, replaceFile } from "../../../ffi/files.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { inCluster, nameIn, recordsOf } from "../operator/cluster.ts";
+import { inCluster, recordsOf } from "../operator/cluster.ts";
+import { notDone } from "../not-done.ts";
 
 export interface ExportedRoster {
   store: string;
@@ -18,7 +18,7 @@ export interface ExportedRoster {
 
 export function exportRoster(config: string | undefined, directory: string): Promise<ExportedRoster> {
   return inCluster(config, async ({ store }) => {
-    if (!store.isWritable) throw refused(`${store.name} are what an export writes`, "copy them");
+    if (!store.isWritable) throw notDone(`${store.name} are what an export writes`, "copy them");
     const records = await recordsOf(store), pools = (await store.list("pool")).records;
     refuseDoubt(records);
     const poolFiles = pools.map(({ key, value }) => fileOf(directory, "pools.d", nameIn(key), value));
@@ -39,15 +39,15 @@ export function exportRoster(config: string | undefined, directory: string): Pro
 /** What is not certain cannot be written down. */
 function refuseDoubt({ alarm, problems, blocks, pools }: ClusterRecords): void {
   if (alarm !== undefined) {
-    throw refused(
+    throw notDone(
       `${alarm.value.by} has raised the alarm: ${alarm.value.saw}`,
       "'patchbay node check' says how it ends",
     );
   }
-  if (problems.length > 0) throw refused(problems[0]!, "what is no record has to be removed, or brought back");
+  if (problems.length > 0) throw notDone(problems[0]!, "what is no record has to be removed, or brought back");
   for (const { key, value } of blocks) {
     if (value.owner === undefined || pools.get(poolOf(key))?.birth === value.poolBirth) continue;
-    throw refused(
+    throw notDone(
       `${key} is ${value.owner.node}'s, of a pool that the store has no more`,
       "'patchbay ipam check' says more",
     );
@@ -76,7 +76,7 @@ function nodesOf(records: ClusterRecords): Map<string, OwnBlocks> {
 function singleIn({ pools }: ClusterRecords, pool: string, index: number): string {
   const [piece] = piecesOf(pools.get(pool)!.pool, index);
   if (piece !== undefined) return formatAddress(piece.first);
-  throw refused(
+  throw notDone(
     `${blockKey(pool, index)} is a single address that the pool no longer lists`,
     'put it back into "singles"',
   );
@@ -101,18 +101,14 @@ function writeAllOf(directory: string, files: readonly RosterFile[]): void {
     for (const name of namesIn(`${directory}/${folder}`)) {
       const path = `${directory}/${folder}/${name}`;
       if (paths.has(path) || !name.endsWith(".json")) continue;
-      throw refused(`${path} is there, and is not what the store has`, "export into an empty directory");
+      throw notDone(`${path} is there, and is not what the store has`, "export into an empty directory");
     }
   }
   for (const { path, text } of files) {
     const found = readConfiguredFile(path);
     if (found === undefined || found === text) continue;
-    throw refused(`${path} is there, with something else than the store has`, "export into an empty directory");
+    throw notDone(`${path} is there, with something else than the store has`, "export into an empty directory");
   }
   for (const folder of ["pools.d", "nodes.d"]) makeDirectories(`${directory}/${folder}`, 0o755);
   for (const { path, text } of files) replaceFile(path, text, { mode: 0o644, durable: true });
-}
-
-function refused(why: string, nextStep: string): CniError {
-  return new CniError(INTERNAL, why, "", { nextStep });
 }

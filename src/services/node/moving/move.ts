@@ -8,14 +8,11 @@ import { blockKey, indexOf, nodeKey, poolKey, poolOf } from "../../../cluster/re
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { shapeOf } from "../../../cluster/pool.ts";
 import type { Self } from "../../../cluster/node.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress } from "../../../net/address.ts";
-import { stateDirectory } from "../../../process/state-directory.ts";
-import { NodeFiles } from "../files.ts";
+import type { NodeFiles } from "../files.ts";
 import { inCluster, type OpenCluster, recordsOf } from "../operator/cluster.ts";
-import { DATA_DIRECTORY } from "../paths.ts";
-
-import { lockForLife, type NodeOptions } from "../run.ts";
+import { notDone } from "../not-done.ts";
+import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
 import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
 
@@ -39,20 +36,18 @@ export function moveNode(options: MoveOptions): Promise<MovedNode> {
 async function moved(options: MoveOptions, source: OpenCluster, target: OpenCluster): Promise<MovedNode> {
   const self = thisNode(source.conf.node), other = thisNode(target.conf.node).node;
   if (other !== self.node) {
-    throw refused(
+    throw notDone(
       `this host is node ${self.node}, and ${other} in ${options.to}`,
       `"node": "${self.node}" in ${options.to} gives it its name`,
     );
   }
   if (source.store.name === target.store.name) {
-    throw refused(
+    throw notDone(
       `${target.store.name}: this host is there already`,
       "--to names the configuration with the other store",
     );
   }
-  const files = new NodeFiles(options.dataDirectory ?? DATA_DIRECTORY, stateDirectory());
-  files.makeDirectories();
-  lockForLife(files.stateDirectory);
+  const files = lockedFiles(options.dataDirectory);
   const records = await recordsOf(source.store), wanted = ownBlocks(source, self, files, records);
   await comparePools(records, await recordsOf(target.store), target, wanted);
   const others = records.blocks.flatMap(({ key, value: { owner } }) =>
@@ -75,7 +70,7 @@ async function moved(options: MoveOptions, source: OpenCluster, target: OpenClus
 function ownBlocks({ store }: OpenCluster, self: Self, files: NodeFiles, { blocks }: ClusterRecords): WantedBlock[] {
   const { grants } = files.readHeld(), unknown = grants.find(({ state }) => state === "unknown");
   if (store.isWritable && unknown !== undefined) {
-    throw refused(
+    throw notDone(
       `${unknown.key}: containers of this boot may have addresses of it of which this host does not know`,
       "move after the next boot",
     );
@@ -101,7 +96,7 @@ async function comparePools(
       throw new Error(`${poolKey(name)}: this host has blocks of it, and its store has it no more`);
     }
     if (found === undefined || after === undefined) {
-      throw refused(
+      throw notDone(
         `there is no pool ${name} in ${store.name}`,
         store.isWritable
           ? `'patchbay pool add ${name} FILE --config …' adds it, with "state": "closed" until each node has come`
@@ -115,7 +110,7 @@ async function comparePools(
       ? "singles"
       : undefined;
     if (key === undefined) continue;
-    throw refused(
+    throw notDone(
       `pool ${name}: its "${key}" are others in ${store.name}`,
       "they have to be the same: blocks keep their numbers",
     );
@@ -140,7 +135,7 @@ async function claimAll(
     const owner = await ownerOf(store, other), key = blockKey(other.pool, other.index);
     if (owner === other.node) continue;
     if (owner !== undefined && wanted.some(({ pool }) => pool === other.pool)) {
-      throw refused(
+      throw notDone(
         `${key} is ${owner}'s in ${store.name}, and ${other.node}'s here`,
         "one of the two gives it up before: 'patchbay ipam show --all' says who has what",
       );
@@ -148,7 +143,7 @@ async function claimAll(
     waiting.add(other.node);
     const open = await isOpen(target, other.pool);
     if (!open) continue;
-    throw refused(
+    throw notDone(
       `pool ${other.pool} is open in ${store.name}, and ${key} is ${other.node}'s here, and nobody's there`,
       `patchbay pool close ${other.pool} --config ${options.to}; 'pool close --undo' opens it when each node has come`,
     );
@@ -173,23 +168,19 @@ async function compareFiles(
   const nextStep = "'patchbay node export' writes what the store has, for every host",
     { blocks } = await recordsOf(target.store);
   if (await target.store.read(nodeKey(self.node)) === undefined) {
-    throw refused(`${target.store.name} have no file for node ${self.node}`, nextStep);
+    throw notDone(`${target.store.name} have no file for node ${self.node}`, nextStep);
   }
   for (const { pool, index } of wanted) {
     if (await ownerOf(target.store, { pool, index }) === self.node) continue;
-    throw refused(`${blockKey(pool, index)} is ${self.node}'s, and ${target.store.name} do not say so`, nextStep);
+    throw notDone(`${blockKey(pool, index)} is ${self.node}'s, and ${target.store.name} do not say so`, nextStep);
   }
   for (const { key, value } of blocks) {
     if (value.owner?.node !== self.node) continue;
     const owner = await ownerOf(source.store, { pool: poolOf(key), index: indexOf(key) });
     if (owner === self.node) continue;
-    throw refused(
+    throw notDone(
       `${target.store.name} give ${key} to ${self.node}, and in ${source.store.name} it is ${owner ?? "nobody"}'s`,
       nextStep,
     );
   }
-}
-
-function refused(why: string, nextStep: string): CniError {
-  return new CniError(INTERNAL, why, "", { nextStep });
 }

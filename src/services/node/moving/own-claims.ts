@@ -14,10 +14,10 @@ import {
   type Stored,
 } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { newClaim, ProtocolDriver } from "../driving.ts";
+import { ProtocolDriver } from "../driving.ts";
 import type { NodeFiles } from "../files.ts";
 import { type NodePool, poolsOfNode } from "../pools.ts";
+import { notDone } from "../not-done.ts";
 import { AGENT_DELAYS } from "../run.ts";
 import { obstacleOf } from "../serving.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
@@ -50,11 +50,9 @@ export async function refuseBlocksOfOthers(
   for (const block of wanted) {
     const owner = await ownerOf(store, block);
     if (owner === undefined || owner === self.node) continue;
-    throw new CniError(
-      INTERNAL,
+    throw notDone(
       `${blockKey(block.pool, block.index)} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
-      "",
-      { nextStep: `'patchbay ipam show --all' says whose the blocks are` },
+      "'patchbay ipam show --all' says whose the blocks are",
     );
   }
 }
@@ -89,7 +87,7 @@ async function claimOne(
 ): Promise<void> {
   const key = blockKey(pool.name, index), { held, self } = node;
   if (held.grants.some((grant) => grant.key === key)) return;
-  const outcome = await driver.run(claimThis(node, pool, index, newClaim));
+  const outcome = await driver.run(claimThis(node, pool, index));
   if (outcome === true) return;
   if (outcome === undefined) {
     const why = obstacleOf(node, driver) ?? driver.refusal ?? "another was faster, or somebody deletes it";

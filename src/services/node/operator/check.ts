@@ -19,9 +19,10 @@ import {
 } from "../../../cluster/records.ts";
 import type { ServedPool } from "../../../cluster/served-file.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
-import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
+import { errorText } from "../../../cni/error.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
-import { checkName, inCluster, nameIn, recordsOf, unknownName, withAdvice } from "./cluster.ts";
+import { checkName, inCluster, recordsOf, unknownName, withAdvice } from "./cluster.ts";
 import { oneLine } from "./one-line.ts";
 import { type HostFacts, hostFacts, type OwnPool, ownPools } from "./host.ts";
 import { nameOfThisHost, nodesIn, type NodeSummary } from "./nodes.ts";
@@ -173,7 +174,7 @@ async function freshRecords(store: ClusterStore): Promise<ClusterRecords> {
   for (const name of names) {
     if (!isNodeName(name)) continue;
     const found = await store.read(nodeKey(name)) as Stored<NodeRecord> | undefined;
-    if (found !== undefined) nodes.set(nameIn(found.key), found.value);
+    if (found !== undefined) nodes.set(name, found.value);
   }
   return { ...listed, nodes };
 }
@@ -182,5 +183,5 @@ function notOver(open: readonly string[]): Error {
   const nextStep =
     "start the agents of those that have not looked; 'patchbay node remove NODE --it-is-off' vouches for a " +
     "machine that is off; containers with another node's addresses are to be detached";
-  return new CniError(INTERNAL, `the alarm is not over, and stays: ${oneLine(open.join("; "))}`, "", { nextStep });
+  return notDone(`the alarm is not over, and stays: ${oneLine(open.join("; "))}`, nextStep);
 }

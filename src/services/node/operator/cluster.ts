@@ -1,7 +1,13 @@
 /** A cluster's store as commands of persons ask it: opened for one question, and closed again. */
 import type { ClusterConf } from "../../../cluster/configuration.ts";
 import { isNodeName } from "../../../cluster/decoding.ts";
-import { type ClusterRecord, ForeignRecord, MOST_ATTEMPTS, StoreSilent } from "../../../cluster/effects.ts";
+import {
+  changeRecord,
+  type ClusterRecord,
+  ForeignRecord,
+  type Steps,
+  StoreSilent,
+} from "../../../cluster/effects.ts";
 import { type ClusterRecords, foreignFinding } from "../../../cluster/findings.ts";
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { birthOf } from "../../../cluster/pool.ts";
@@ -10,6 +16,7 @@ import {
   ALARM_KEY,
   type AlarmRecord,
   type BlockRecord,
+  nameIn,
   type NodeRecord,
   type PoolRecord,
   type Stored,
@@ -19,6 +26,7 @@ import { openStore } from "../../../cluster-stores/open.ts";
 import { closestName } from "../../../cni/spelling.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ProtocolDriver } from "../driving.ts";
+import { notDone } from "../not-done.ts";
 import { readClusterConf } from "../run.ts";
 import { oneLine } from "./one-line.ts";
 
@@ -70,47 +78,57 @@ export async function recordsOf(store: ClusterStore): Promise<ClusterRecords> {
   };
 }
 
-export function nameIn(key: string): string {
-  return key.slice(key.indexOf("/") + 1);
+/** What has come of it. Throws what the store refuses. */
+export async function outcomeOf<Outcome extends string>(
+  { driver }: OpenCluster,
+  steps: Steps<Outcome | "refused">,
+): Promise<Outcome> {
+  const outcome = await driver.run(steps);
+  if (outcome === "refused") throw new Error(driver.refusal ?? "the store refuses to write it");
+  return outcome;
 }
 
-/**
- * Compares and puts one record. `change` says what it becomes, throws, or returns what it was given; it is asked again when
- * another was faster, and when nobody knows what has come of it (`isRepeated`).
- */
-export async function changeRecord<Value extends ClusterRecord>(
-  { store }: OpenCluster,
+/** A record becomes what `change` makes of it, unless that throws. */
+export async function changeStored<Value extends ClusterRecord>(
+  cluster: OpenCluster,
   key: string,
-  change: (found: Stored<Value> | undefined, isRepeated: boolean) => Value,
-): Promise<Value> {
-  let unknown: string | undefined;
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-    const found = await asked(store, key, unknown), value = change(found as Stored<Value> | undefined, attempt > 0);
-    if (value === found?.value) return value;
-    const outcome = await store.put(key, found, value);
-    if (outcome === "lost") continue;
-    if ("refused" in outcome) throw new Error(outcome.refused);
-    if ("won" in outcome) return value;
-    unknown = outcome.unknown;
+  change: (found: Value | undefined, isRepeated: boolean) => Value,
+): Promise<void> {
+  try {
+    await outcomeOf(cluster, changeRecord<Value>(key, change));
+  } catch (error) {
+    const { refusal } = cluster.driver;
+    if (refusal === undefined || !(error instanceof StoreSilent)) throw error;
+    throw new StoreSilent(`${refusal}; whether ${key} has been written, nobody knows: repeat the command`);
   }
-  throw new StoreSilent(unknown ?? `${key} changes again and again`);
 }
 
-async function asked(store: ClusterStore, key: string, unknown: string | undefined) {
-  try {
-    return await store.read(key);
-  } catch (error) {
-    if (unknown === undefined || !(error instanceof StoreSilent)) throw error;
-    throw new StoreSilent(`${error.message}; whether ${key} has been written, nobody knows: repeat the command`);
-  }
+/** The same of one that is there. Returns what it was. */
+export async function changeNamed<Value extends ClusterRecord>(
+  cluster: OpenCluster,
+  kind: "pool" | "node",
+  name: string,
+  change: (value: Value) => Value,
+): Promise<Value> {
+  refuseByHand(cluster, kind, name);
+  const known = (await cluster.store.list(kind)).records.map(({ key }) => nameIn(key));
+  let before: Value | undefined;
+  await changeStored<Value>(cluster, `${kind}/${name}`, (found) => {
+    if (found === undefined) throw unknownName(kind, name, known);
+    before ??= found;
+    return change(found);
+  });
+  return before!;
 }
 
 /** Before a person's command writes anything. */
 export function refuseByHand({ conf, store }: OpenCluster, kind: "pool" | "node", name: string): void {
   checkName(kind, name);
   if (conf.store.kind !== "roster") return;
-  const nextStep = `edit ${conf.store.directory}/${kind}s.d/${name}.json on every host`;
-  throw new CniError(INTERNAL, `${kind} ${name} is not changed: ${store.name} are written by hand`, "", { nextStep });
+  throw notDone(
+    `${kind} ${name} is not changed: ${store.name} are written by hand`,
+    `edit ${conf.store.directory}/${kind}s.d/${name}.json on every host`,
+  );
 }
 
 const isName = { pool: isPoolName, node: isNodeName };
@@ -124,6 +142,5 @@ export function checkName(kind: "pool" | "node", name: string): void {
 
 export function unknownName(kind: "pool" | "node", name: string, known: Iterable<string>): Error {
   const meant = closestName(name, [...known]), hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  const nextStep = `'patchbay ${kind} list' lists those that there are`;
-  return new CniError(INTERNAL, `there is no ${kind} ${name}${hint}`, "", { nextStep });
+  return notDone(`there is no ${kind} ${name}${hint}`, `'patchbay ${kind} list' lists those that there are`);
 }

@@ -8,7 +8,7 @@ import { addressesOf } from "../../../cluster/runs.ts";
 import { countServed } from "../../../cluster/served.ts";
 import { agentLockPath, type ServedPool } from "../../../cluster/served-file.ts";
 import { parseAddress } from "../../../net/address.ts";
-import { closeFile, O_RDONLY } from "../../../ffi/files.ts";
+import { O_RDONLY, whileOpen } from "../../../ffi/files.ts";
 import { tryLockShared } from "../../../process/lock.ts";
 import { stateDirectory } from "../../../process/state-directory.ts";
 import { openExistingState } from "../../../process/state-file.ts";
@@ -52,12 +52,7 @@ export function hostFacts(self: Self, dataDirectory: string | undefined, records
 /** It is let go of at once; an agent that starts in this moment is started again. */
 function isLocked(path: string): boolean {
   const lock = openExistingState(path, O_RDONLY);
-  if (lock === undefined) return false;
-  try {
-    return !tryLockShared(lock.fd);
-  } finally {
-    closeFile(lock.fd);
-  }
+  return lock !== undefined && whileOpen(lock.fd, (fd) => !tryLockShared(fd));
 }
 
 export interface OwnBlock {

@@ -1,10 +1,11 @@
 /** `patchbay node list`, and draining one: what a store knows of the nodes. */
 import { alarmObstacles, type ClusterRecords } from "../../../cluster/findings.ts";
-import { nodeKey, type NodeRecord, poolOf } from "../../../cluster/records.ts";
+import { type NodeRecord, poolOf } from "../../../cluster/records.ts";
 import { fateOf } from "../../../cluster/runs.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { undefinedOnError } from "../../../cni/error.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
-import { changeRecord, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
+import { changeNamed, inCluster, recordsOf } from "./cluster.ts";
 
 export interface NodeSummary {
   node: string;
@@ -47,11 +48,7 @@ export function listNodes(config: string | undefined): Promise<NodeList> {
 
 /** A person may ask from a machine that is no node. */
 export function nameOfThisHost(configured: string | undefined): string | undefined {
-  try {
-    return thisNode(configured).node;
-  } catch {
-    return undefined;
-  }
+  return undefinedOnError(() => thisNode(configured).node);
 }
 
 export function nodesIn(records: ClusterRecords, own: string | undefined): Pick<NodeList, "alarm" | "nodes"> {
@@ -110,21 +107,16 @@ export type Draining = "changed" | "as before";
 /** Its agent gives blocks back as they become empty. */
 export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<Draining> {
   return inCluster(config, async (cluster) => {
-    refuseByHand(cluster, "node", node);
-    const known = (await cluster.store.list("node")).records.map(({ key }) => key.slice("node/".length));
     const state = isUndone ? "joined" : "draining";
-    let before: NodeRecord["state"] | undefined;
-    await changeRecord<NodeRecord>(cluster, nodeKey(node), (found, isRepeated) => {
-      if (found === undefined) throw unknownName("node", node, known);
-      if (!isRepeated) before = found.value.state;
-      if (found.value.state === "off") {
-        const nextStep = "when its machine runs again, its agent joins as a node without blocks";
-        throw new CniError(INTERNAL, `node ${node} is off by a person's word, and has nothing to drain`, "", {
-          nextStep,
-        });
+    const before = await changeNamed<NodeRecord>(cluster, "node", node, (value) => {
+      if (value.state === "off") {
+        throw notDone(
+          `node ${node} is off by a person's word, and has nothing to drain`,
+          "when its machine runs again, its agent joins as a node without blocks",
+        );
       }
-      return found.value.state === state ? found.value : { ...found.value, state };
+      return value.state === state ? value : { ...value, state };
     });
-    return before === state ? "as before" : "changed";
+    return before.state === state ? "as before" : "changed";
   });
 }

@@ -5,9 +5,9 @@ import { type ClusterPool, countBlocks, isSingle } from "../../../cluster/pool.t
 import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
 import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
-import { changeRecord, checkName, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
+import { notDone } from "../not-done.ts";
+import { changeNamed, changeStored, checkName, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 export interface PoolSummary {
   pool: string;
@@ -109,12 +109,13 @@ export function addPool(
     const pool = poolFrom(name, value), record = value as unknown as PoolRecord;
     refuseByHand(cluster, "pool", name);
     const records = await recordsOf(cluster.store);
-    await changeRecord<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
+    await changeStored<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
       if (found === undefined) return record;
-      if (isRepeated && JSON.stringify(found.value) === JSON.stringify(record)) return found.value;
-      const nextStep =
-        `'patchbay pool show ${name}' says what it has; ranges of a pool never change: add one of another name`;
-      throw new CniError(INTERNAL, `pool ${name} is there already`, "", { nextStep });
+      if (isRepeated && JSON.stringify(found) === JSON.stringify(record)) return found;
+      throw notDone(
+        `pool ${name} is there already`,
+        `'patchbay pool show ${name}' says what it has; ranges of a pool never change: add one of another name`,
+      );
     });
     const others = [...records.pools.values()].filter((other) => other.pool.name !== name);
     const summary = summaryOf(pool, records);
@@ -130,14 +131,8 @@ export function addPool(
 /** Whether something has changed. */
 export function setPoolState(config: string | undefined, name: string, state: "open" | "closed"): Promise<boolean> {
   return inCluster(config, async (cluster) => {
-    refuseByHand(cluster, "pool", name);
-    const others = (await cluster.store.list("pool")).records.map(({ key }) => key.slice("pool/".length));
-    let before: string | undefined;
-    await changeRecord<PoolRecord>(cluster, poolKey(name), (found, isRepeated) => {
-      if (found === undefined) throw unknownName("pool", name, others);
-      if (!isRepeated) before = found.value.state ?? "open";
-      return (found.value.state ?? "open") === state ? found.value : { ...found.value, state };
-    });
-    return before !== state;
+    const isSo = (value: PoolRecord) => (value.state ?? "open") === state;
+    const change = (value: PoolRecord) => isSo(value) ? value : { ...value, state };
+    return !isSo(await changeNamed<PoolRecord>(cluster, "pool", name, change));
   });
 }

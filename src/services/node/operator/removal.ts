@@ -2,13 +2,14 @@
  * `patchbay node remove`: a person says that a machine is off. Its node has time to object; then its blocks are free for
  * others. It may be interrupted at any moment, and repeated.
  */
-import { type Steps, StoreSilent } from "../../../cluster/effects.ts";
+import { StoreSilent } from "../../../cluster/effects.ts";
 import { inShort } from "../../../cluster/findings.ts";
-import { nodeKey, type NodeRecord, poolOf, type Stored } from "../../../cluster/records.ts";
+import { nameIn, nodeKey, type NodeRecord, poolOf, type Stored } from "../../../cluster/records.ts";
 import { freeBlocksOf, markOff, markUnrecordedOff } from "../../../cluster/removal.ts";
-import { CniError, errorText, INTERNAL } from "../../../cni/error.ts";
+import { errorText } from "../../../cni/error.ts";
 import { delay } from "../../../cluster-stores/delay.ts";
-import { inCluster, type OpenCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
+import { notDone } from "../not-done.ts";
+import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 /** More than a connected agent needs to notice, to be started again, and to write. */
 export const SECONDS_TO_OBJECT = 60;
@@ -39,7 +40,7 @@ export function removeNode(options: NodeRemovalOptions): Promise<NodeRemoved> {
     refuseByHand(cluster, "node", node);
     const found = await readNode(cluster, node), generation = await generationOf(cluster, node);
     if (found === undefined && generation === undefined) {
-      const known = (await cluster.store.list("node")).records.map(({ key }) => key.slice("node/".length));
+      const known = (await cluster.store.list("node")).records.map(({ key }) => nameIn(key));
       throw unknownName("node", node, known);
     }
     if (!isOff) return await freeTheDead(cluster, node, found);
@@ -74,9 +75,7 @@ async function freeTheDead(
     "--it-is-off says that its machine is off, for good or until its next boot. Then its blocks are given " +
     "to others: if it runs after all, cut off from the store, two containers have one address. 'patchbay node drain " +
     `${node}' empties a node that runs`;
-  throw new CniError(INTERNAL, `node ${node} ${standing}, and is not removed without a person's word`, "", {
-    nextStep,
-  });
+  throw notDone(`node ${node} ${standing}, and is not removed without a person's word`, nextStep);
 }
 
 /**
@@ -89,32 +88,20 @@ export async function takeOff(
   generation: number | undefined,
 ): Promise<NodeRecord | undefined> {
   const { node, say, secondsToObject } = options;
-  const marked = await written(cluster, markOff(node));
+  const marked = await outcomeOf(cluster, markOff(node));
   if (marked === "unknown node") {
     say(`node ${node} has no record: whoever runs writes it again within ${secondsToObject} s`);
     if (await objection(cluster, options, () => true) !== undefined) throw itLives(node);
-    if (await written(cluster, markUnrecordedOff(node, generation!)) === "lives") throw itLives(node);
+    if (await outcomeOf(cluster, markUnrecordedOff(node, generation!)) === "lives") throw itLives(node);
     return undefined;
   }
   say(`node ${node} is marked off, and has ${secondsToObject} s to object; when this is interrupted, repeat it`);
   return await objection(cluster, options, isBack);
 }
 
-/** Throws what the store refuses. */
-export async function written<Outcome extends string>(
-  { driver }: OpenCluster,
-  steps: Steps<Outcome>,
-): Promise<Outcome> {
-  const outcome = await driver.run(steps);
-  if (outcome === "refused") throw new Error(driver.refusal ?? "the store refuses to write it");
-  return outcome;
-}
-
 export function itLives(node: string): Error {
   const nextStep = `'patchbay node drain ${node}' empties it; or stop it, and repeat the command`;
-  return new CniError(INTERNAL, `node ${node} lives: it has put its record back; nothing of it is freed`, "", {
-    nextStep,
-  });
+  return notDone(`node ${node} lives: it has put its record back; nothing of it is freed`, nextStep);
 }
 
 /** The record, when it is what `isObjection` looks for before the time is over. */
@@ -155,8 +142,6 @@ export async function freeBlocks(cluster: OpenCluster, node: string): Promise<st
     remaining.push(...of.remaining);
   }
   if (remaining.length === 0) return freed;
-  const why = cluster.driver.refusal === undefined ? "others were faster" : cluster.driver.refusal;
-  throw new CniError(INTERNAL, `${inShort(remaining)} of node ${node} are not freed: ${why}`, "", {
-    nextStep: "repeat the command",
-  });
+  const why = cluster.driver.refusal ?? "others were faster";
+  throw notDone(`${inShort(remaining)} of node ${node} are not freed: ${why}`, "repeat the command");
 }

@@ -9,14 +9,14 @@
  */
 import { becomeNode, type Becoming } from "../../../cluster/replacement.ts";
 import { nodeKey, type NodeRecord, type Stored } from "../../../cluster/records.ts";
-import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Self } from "../../../cluster/node.ts";
 import { machineText } from "../../../cluster/host-findings.ts";
+import { notDone } from "../not-done.ts";
 import { thisNode } from "../self.ts";
 import { type AttachedAddresses, countUse } from "../use.ts";
-import { inCluster, type OpenCluster, recordsOf, refuseByHand } from "./cluster.ts";
+import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand } from "./cluster.ts";
 import { hostFacts } from "./host.ts";
-import { freeBlocks, itLives, type NodeRemovalOptions, objection, takeOff, written } from "./removal.ts";
+import { freeBlocks, itLives, type NodeRemovalOptions, objection, takeOff } from "./removal.ts";
 
 export interface ReplacementOptions extends NodeRemovalOptions {
   dataDirectory: string | undefined;
@@ -50,22 +50,21 @@ export function replaceNode(options: ReplacementOptions): Promise<NodeReplaced> 
 }
 
 function requireOther({ node, isOff }: ReplacementOptions, self: Self, record: NodeRecord | undefined): void {
-  const refused = (why: string, nextStep: string) => new CniError(INTERNAL, why, "", { nextStep });
   if (self.node !== node) {
-    throw refused(
+    throw notDone(
       `this host is node ${self.node}, and not ${node}`,
       `"node": "${node}" in /etc/patchbay/cluster.json gives it the name; then repeat the command here`,
     );
   }
   if (record === undefined) {
-    throw refused(`node ${node} has no record, and nothing is to be replaced`, "'patchbay node' makes the record");
+    throw notDone(`node ${node} has no record, and nothing is to be replaced`, "'patchbay node' makes the record");
   }
   if (record.machine === self.machine && !record.isContested) {
-    throw refused(`node ${node} is this machine already`, "'patchbay node check' says how it stands");
+    throw notDone(`node ${node} is this machine already`, "'patchbay node check' says how it stands");
   }
   if (isOff) return;
   const other = record.machine === self.machine ? "a copy of this machine" : machineText(record.machine);
-  throw refused(
+  throw notDone(
     `node ${node} is ${other} in the store, and is not replaced without a person's word`,
     "--it-is-off says that the other machine is off for good. Then its blocks are given to others: if it runs after all, " +
       "cut off from the store, two containers have one address",
@@ -96,5 +95,5 @@ async function stay(cluster: OpenCluster, self: Self, options: ReplacementOption
 }
 
 async function become(cluster: OpenCluster, self: Self, becoming: Becoming): Promise<void> {
-  if (await written(cluster, becomeNode(self, becoming)) === "lives") throw itLives(self.node);
+  if (await outcomeOf(cluster, becomeNode(self, becoming)) === "lives") throw itLives(self.node);
 }
