@@ -76,6 +76,28 @@ export function countServed(pool: ClusterPool, blocks: readonly number[]): numbe
   return Number(counts.reduce((least, count) => count < least ? count : least, BigInt(Number.MAX_SAFE_INTEGER)));
 }
 
+export interface InNoBlock {
+  first: string;
+  last: string;
+  count: bigint;
+}
+
+/** What a range of IPv4 has behind its last block, and nobody gets for that alone. There is enough of IPv6. */
+export function inNoBlock(pool: ClusterPool): InNoBlock[] {
+  return pool.ranges.filter(({ first }) => first.length === 4).flatMap(
+    ({ subnet, first, last, size, gateway, excluded }) => {
+      const start = toBigInt(first) + BigInt(countBlocks(pool)) * size;
+      if (start > toBigInt(last)) return [];
+      const kept = [...excluded, ...[...pool.singles, ...gateway === undefined ? [] : [gateway]].map(alone)];
+      const rest = { subnet, first: fromBigInt(start, first.length), last };
+      const spans = spansWithout(rest, [...kept, ...pool.layout === "flat" ? ofTheSubnet(subnet) : []]);
+      if (spans.length === 0) return [];
+      const count = spans.reduce((sum, [from, to]) => sum + toBigInt(to) - toBigInt(from) + 1n, 0n);
+      return [{ first: formatAddress(spans[0]![0]), last: formatAddress(spans.at(-1)![1]), count }];
+    },
+  );
+}
+
 function numberOf(address: string): bigint {
   return toBigInt(parseAddress(address)!);
 }
