@@ -6,7 +6,14 @@ import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts"
 import type { ServiceRow } from "../src/services/service.ts";
 import { services } from "../src/services/table.ts";
 import { markedUnitFiles } from "../src/install/units.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
+import {
+  completionEntries,
+  fileOfCheckout,
+  kubernetesEntries,
+  manEntries,
+  type Places,
+  schemaEntries,
+} from "./contents.ts";
 import type { Making } from "./edition.ts";
 import type { File } from "./files.ts";
 import { licenceEntries } from "./licences.ts";
@@ -117,6 +124,7 @@ export function makeArchive(program: string, label: string, { edition, out }: Ma
     ...manEntries(edition, places),
     ...completionEntries(places),
     ...schemaEntries("schemas/"),
+    ...kubernetesEntries("kubernetes/"),
     ...unitEntries(),
   ];
   const files = entries.map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));

@@ -22,6 +22,10 @@ export const commonPlaces = {
   fish: "usr/share/fish/vendor_completions.d/",
 };
 
+const KUBERNETES = "release/kubernetes";
+/** Where packages and the image have its files. */
+export const KUBERNETES_PLACE = "usr/share/patchbay/kubernetes/";
+
 export function manEntries({ epoch }: Edition, { man }: Places): File[] {
   return manPages(epoch).map(({ name, text }) => ({
     path: `${man(name.slice(name.lastIndexOf(".") + 1))}${name}`,
@@ -41,6 +45,12 @@ export function completionEntries({ bash, zsh, fish }: Places): File[] {
 export function schemaEntries(directory: string): File[] {
   return readdirSync(join(root, "schemas")).sort()
     .map((name) => ({ path: `${directory}${name}`, text: fileOfCheckout(`schemas/${name}`) }));
+}
+
+/** For a cluster whose store is Kubernetes (docs/cluster.md). */
+export function kubernetesEntries(directory: string): File[] {
+  return readdirSync(join(root, KUBERNETES)).sort()
+    .map((name) => ({ path: `${directory}${name}`, text: fileOfCheckout(`${KUBERNETES}/${name}`) }));
 }
 
 export function fileOfCheckout(path: string): string {

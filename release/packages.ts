@@ -12,7 +12,15 @@ import { type ServiceRow, unitNames, type Units } from "../src/services/service.
 import { services } from "../src/services/table.ts";
 import { PERMISSION, PERMISSION_TEXT } from "../src/process/resident-by-call.ts";
 import { unitFiles } from "../src/install/units.ts";
-import { completionEntries, fileOfCheckout, manEntries, type Places, schemaEntries } from "./contents.ts";
+import {
+  completionEntries,
+  fileOfCheckout,
+  KUBERNETES_PLACE,
+  kubernetesEntries,
+  manEntries,
+  type Places,
+  schemaEntries,
+} from "./contents.ts";
 import type { Edition } from "./edition.ts";
 import { compressed, type Entry, type Link } from "./files.ts";
 
@@ -109,6 +117,7 @@ export function programEntries(program: string, edition: Edition, places: Packag
     ...manEntries(edition, places).map(compressed),
     ...completionEntries(places),
     ...schemaEntries("usr/share/patchbay/schemas/"),
+    ...kubernetesEntries(KUBERNETES_PLACE),
     ...unitEntries(places),
   ];
 }

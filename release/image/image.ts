@@ -14,7 +14,7 @@ import {
   type Distributions,
 } from "../../compile/architectures.ts";
 import { compileNative } from "../../compile/native.ts";
-import { fileOfCheckout } from "../contents.ts";
+import { fileOfCheckout, KUBERNETES_PLACE, kubernetesEntries } from "../contents.ts";
 import type { File } from "../files.ts";
 import { licenceEntries, programLicence } from "../licences.ts";
 import { tarOf } from "../tar.ts";
@@ -88,6 +88,7 @@ function own(program: string, pause: Uint8Array): File[] {
     { path: "usr/bin/pause", bytes: pause, isExecutable: true },
     { path: "usr/share/doc/patchbay/LICENSE", text: fileOfCheckout("LICENSE") },
     ...licenceEntries("usr/share/doc/patchbay/"),
+    ...kubernetesEntries(KUBERNETES_PLACE),
     // Scanners go by it to judge the C library.
     { path: "etc/os-release", text: 'PRETTY_NAME="Patchbay"\nID=debian\nVERSION_ID="12"\n' },
   ];

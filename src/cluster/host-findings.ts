@@ -9,6 +9,8 @@ export interface HostBlocks {
   self: Self;
   held: KeptState;
   isAgentRunning: boolean;
+  /** Since `sync` had done all that was due, where no agent has run since. */
+  secondsSinceSync?: number;
   leases: readonly HostLease[];
   attached: readonly AttachedAddress[];
   /** Addresses of its blocks that have been found on a segment. */
@@ -43,11 +45,14 @@ export interface AttachedAddress {
 const START = "start its agent: 'systemctl start patchbay-node', or 'patchbay node'";
 
 export function selfFindings(
-  { self, held, isAgentRunning }: Pick<HostBlocks, "self" | "held" | "isAgentRunning">,
+  { self, held, isAgentRunning, secondsSinceSync }: Pick<
+    HostBlocks,
+    "self" | "held" | "isAgentRunning" | "secondsSinceSync"
+  >,
   record: NodeRecord | undefined,
 ): ClusterFinding[] {
   const about = nodeKey(self.node), found: ClusterFinding[] = [];
-  if (!isAgentRunning) found.push({ about, problem: "no agent runs on this host", step: START });
+  if (!isAgentRunning) found.push({ about, problem: "no agent runs on this host", ...adviceOn(secondsSinceSync) });
   if (record === undefined) {
     found.push({ about, problem: "the store has no record of this host", step: isAgentRunning ? undefined : START });
   } else if (record.machine !== self.machine) {
@@ -75,6 +80,18 @@ export function selfFindings(
     });
   }
   return found.map(({ step, ...finding }) => step === undefined ? finding : { ...finding, step });
+}
+
+/** On a host without an agent: whether it is meant so. */
+function adviceOn(secondsSinceSync: number | undefined): Pick<ClusterFinding, "step" | "isNote"> {
+  if (secondsSinceSync === undefined) return { step: START };
+  return { step: `'patchbay node sync' has done what was due, ${ago(secondsSinceSync)}`, isNote: true };
+}
+
+function ago(seconds: number): string {
+  if (seconds < 120) return `${seconds} s ago`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
 }
 
 /** A machine's hash, or a boot's id, as people compare them. */

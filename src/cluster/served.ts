@@ -72,6 +72,29 @@ export function countServed(pool: ClusterPool, blocks: readonly number[]): numbe
 
 type Span = readonly [first: bigint, last: bigint];
 
+export interface InNoBlock {
+  first: string;
+  last: string;
+  count: bigint;
+}
+
+/** What a range of IPv4 has behind its last block, and nobody gets for that alone. There is enough of IPv6. */
+export function inNoBlock(pool: ClusterPool): InNoBlock[] {
+  return pool.ranges.filter(({ first }) => first.length === 4).flatMap(
+    ({ subnet, first, last, size, gateway, excluded }) => {
+      const start = toBigInt(first) + BigInt(countBlocks(pool)) * size;
+      if (start > toBigInt(last)) return [];
+      const kept = [...excluded, ...[...pool.singles, ...gateway === undefined ? [] : [gateway]].map(alone)];
+      const rest = { subnet, first: fromBigInt(start, first.length), last };
+      const spans = spansWithout(rest, [...kept, ...pool.layout === "flat" ? ofTheSubnet(subnet) : []]);
+      if (spans.length === 0) return [];
+      const count = spans.reduce((sum, [from, to]) => sum + to - from + 1n, 0n);
+      const text = (number: bigint) => formatAddress(fromBigInt(number, first.length));
+      return [{ first: text(spans[0]![0]), last: text(spans.at(-1)![1]), count }];
+    },
+  );
+}
+
 /** One list for each family, in which the spans of all blocks are in order. */
 function spansOf(pool: ClusterPool, blocks: readonly number[], foreign: readonly string[] = []): Span[][] {
   const plain = blocks.filter((index) => !isSingle(index)).toSorted((one, other) => one - other),

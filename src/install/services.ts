@@ -34,6 +34,14 @@ export function removeService(service: ServiceRow, directory: string): void {
   forbid(service, directory);
 }
 
+/** For an uninstall, before it. */
+export function tellWhatStaysElsewhere(services: readonly ServiceRow[]): void {
+  for (const service of services) {
+    const line = service.staysElsewhere?.();
+    if (line !== undefined) printLine(line);
+  }
+}
+
 function permit({ permission, option }: ServiceRow, directory: string): void {
   const path = `${directory}/${permission!.file}`;
   if (exists(path)) return;

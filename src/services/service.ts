@@ -18,6 +18,8 @@ export interface ServiceRow {
   outlook: string;
   /** Without systemd, calls start it where this file is beside the program. */
   permission?: { file: string; text: string; outlook: string };
+  /** What this host has elsewhere by it, which an uninstall does not take away: a line for who asks for one. Asks nobody. */
+  staysElsewhere?(): string | undefined;
   /** How it is started where systemd does not run: the lines that follow the first. */
   withoutSystemd(program: string): string;
   /** Its command; undefined where that does more than to become the service. */

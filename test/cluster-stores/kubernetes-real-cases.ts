@@ -90,10 +90,14 @@ test("kubectl's columns say whose a block is, and who is joined", async () => {
     const cells = rows.find(({ cells }) => cells[0] === name)!.cells;
     return columnDefinitions.flatMap(({ name, priority }, at) => priority === 0 ? [[name, cells[at]]] : []);
   };
-  expect(await shown(pathOf("block"), "columns.1")).toEqual([["Name", "columns.1"], ["Node", "n1"], [
-    "Last Node",
-    null,
-  ]]);
+  expect(await shown(pathOf("block"), "columns.1")).toEqual([
+    ["Name", "columns.1"],
+    ["Pool", "columns"],
+    ["Node", "n1"],
+    ["Going", null],
+    ["Last Node", null],
+    ["Age", expect.stringMatching(/^\d+s$/)],
+  ]);
   won(await open().put(nodeKey("columns"), undefined, { ...node, isContested: true }));
   expect((await shown(pathOf("node"), "columns")).slice(0, 4)).toEqual([
     ["Name", "columns"],

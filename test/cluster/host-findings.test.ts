@@ -52,6 +52,16 @@ describe("of this host", () => {
     ["without an agent", { isAgentRunning: false }, node({ machine: self.machine }), [
       `node/n1: no agent runs on this host → ${START}`,
     ]],
+    ...([[7, "7 s"], [119, "119 s"], [120, "2 min"], [7199, "119 min"], [7200, "2 h"], [900_000, "250 h"]] as const)
+      .map((
+        [secondsSinceSync, time],
+      ): [string, Partial<HostBlocks>, NodeRecord, string[]] => [
+        `without an agent, and synced ${time} ago`,
+        { isAgentRunning: false, secondsSinceSync },
+        node({ machine: self.machine }),
+        [`node/n1: no agent runs on this host → 'patchbay node sync' has done what was due, ${time} ago`],
+      ]),
+    ["that has an agent, and was synced", { secondsSinceSync: 7 }, node({ machine: self.machine }), []],
     ["without a record", {}, undefined, ["node/n1: the store has no record of this host → -"]],
     ["that is another machine", {}, node({ machine: "bbbbbbbbbbbb" }), [
       "node/n1: in the store it is machine bbbbbbbb; this host is machine aaaaaaaa, and claims nothing → if that machine " +
@@ -70,6 +80,14 @@ describe("of this host", () => {
     ]],
   ])("%s", (_, more, record, expected) => {
     expect(shown(selfFindings(host(more), record))).toEqual(expected);
+  });
+
+  test("what sync does is to be known, and not wrong", () => {
+    const notes = (more: Partial<HostBlocks>) =>
+      selfFindings(host({ isAgentRunning: false, ...more }), node({ machine: self.machine })).map(({ isNote }) =>
+        isNote
+      );
+    expect([notes({ secondsSinceSync: 0 }), notes({})]).toEqual([[true], [undefined]]);
   });
 
   test.each<[string, Partial<HostBlocks>, Stored<BlockRecord> | undefined, string[]]>([

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { poolFrom } from "../../src/cluster/pool-decoding.ts";
 import { blockWith } from "../../src/cluster/pool.ts";
-import { servedAddresses } from "../../src/cluster/served.ts";
+import { inNoBlock, servedAddresses } from "../../src/cluster/served.ts";
 import { surroundings } from "../../src/cluster/served-file.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { servedRangesIn } from "../support/served-pool.ts";
@@ -58,4 +58,35 @@ test("single addresses are in no block, and are served by themselves", () => {
   const served = servedAddresses(pool, [0, single]);
   expect(servedRangesIn(served)).toEqual(["10.1.0.1-10.1.0.1", "10.1.0.3-10.1.0.4"]);
   expect(served.singles).toEqual({ all: ["10.1.0.2"], served: ["10.1.0.2"] });
+});
+
+const flat = (range: object, more: object = {}) => ({ layout: "flat", ranges: [range], ...more });
+const V6 = { cidr: "fd00::/63", blockLength: 64 };
+
+test.each<[string, object, string[]]>([
+  ["behind 15 blocks of 16, without that of all hosts", flat({ cidr: "10.1.0.0/24", blockSize: 16 }), [
+    "10.1.0.241-10.1.0.254 14",
+  ]],
+  ["behind two blocks of 100", flat({ cidr: "10.1.0.0/24", blockSize: 100 }), ["10.1.0.201-10.1.0.254 54"]],
+  [
+    "none where the last block is whole",
+    flat({ cidr: "10.1.0.0/24", from: "10.1.0.16", to: "10.1.0.31", blockSize: 16 }),
+    [],
+  ],
+  ["what is excluded, the gateway and singles are not wanted in a block", {
+    ...flat({ cidr: "10.1.0.0/24", gateway: "10.1.0.254", exclude: ["10.1.0.244/30"], blockSize: 16 }),
+    singles: ["10.1.0.241", "10.1.0.253"],
+  }, ["10.1.0.242-10.1.0.252 7"]],
+  ["none where all of it is excluded", flat({ cidr: "10.1.0.0/24", exclude: ["10.1.0.240/28"], blockSize: 16 }), []],
+  ["what the other family has no blocks for", {
+    layout: "routed",
+    ranges: [{ cidr: "10.9.0.0/22", blockLength: 24 }, V6],
+  }, [
+    "10.9.2.0-10.9.3.255 512",
+  ]],
+  ["not of IPv6", flat({ cidr: "fd00::/120", blockSize: 100 }), []],
+])("in no block: %s", (_, pool, expected) => {
+  expect(inNoBlock(poolFrom("p", pool)).map(({ first, last, count }) => `${first}-${last} ${count}`)).toEqual(
+    expected,
+  );
 });

@@ -70,6 +70,12 @@ test("editors find the schema where docs/editors.md has it", async () => {
   expect(contents).toContain(` .${path}\n`);
 });
 
+test("the manifests of a cluster are where docs/cluster.md has them", async () => {
+  const [, folder] = /`\/(usr\/share\/[\w/]*kubernetes)`/.exec(await Bun.file(`${root}/docs/cluster.md`).text())!;
+  const contents = Bun.spawnSync(["dpkg-deb", "--contents", packages.newer[0]]).stdout.toString();
+  for (const name of readdirSync(`${root}/release/kubernetes`)) expect(contents).toContain(` ./${folder}/${name}\n`);
+});
+
 describe("in the place of Go's plugins", () => {
   interface Engine {
     serve(port: number): Promise<unknown>;

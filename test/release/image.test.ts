@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { compileNative } from "../../compile/native.ts";
+import { kubernetesEntries } from "../../release/contents.ts";
 import { imageContents, makeImage } from "../../release/image/image.ts";
 import { programLicence, thirdParties } from "../../release/licences.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -90,7 +91,7 @@ describe("the archive", () => {
   });
 
   test.each(platforms)(
-    "umoci unpacks %s: the program, the C library, their licences, and nothing else",
+    "umoci unpacks %s: the program, the C library, their licences, the manifests of a cluster, and nothing else",
     (...platform) => {
       const [architecture, libraries, loader] = platform, one = `${directory}/${architecture}`;
       run(["skopeo", "copy", "-q", "--override-arch", architecture, named(), `oci:${one}:tag`]);
@@ -108,6 +109,7 @@ describe("the archive", () => {
         "usr/share/doc/libc6/copyright",
         "usr/share/doc/patchbay/LICENSE",
         "usr/share/doc/patchbay/THIRD-PARTY.md",
+        ...kubernetesEntries("usr/share/patchbay/kubernetes/").map(({ path }) => path),
         "var/lib/dpkg/status.d/libc6",
       ].sort());
       expect(readFileSync(`${tree}/usr/bin/patchbay`, "utf8")).toBe(readFileSync(short, "utf8"));

@@ -60,13 +60,42 @@ test("the policy is about these kinds, and the agent's account", () => {
   }
 });
 
-test("the columns that agents list by are the block's, and no other column has their names", () => {
-  const blocks = manifestsIn("crds.yaml").find(({ metadata }) =>
-    (metadata as { name: string }).name.startsWith(plural("block"))
+interface Column {
+  name: string;
+  type: string;
+  jsonPath: string;
+  priority?: number;
+}
+
+function columnsOf(kind: keyof typeof objectKinds): Column[] {
+  const definition = manifestsIn("crds.yaml").find(({ metadata }) =>
+    (metadata as { name: string }).name.startsWith(plural(kind))
   );
-  const { versions: [{ additionalPrinterColumns: columns }] } = blocks!["spec"] as {
-    versions: [{ additionalPrinterColumns: { name: string; jsonPath: string; priority?: number }[] }];
+  const { versions: [{ additionalPrinterColumns }] } = definition!["spec"] as {
+    versions: [{ additionalPrinterColumns: Column[] }];
   };
+  return additionalPrinterColumns;
+}
+
+test.each(
+  [
+    ["pool", ["Layout", "State", "Range", "Second Range", "Age"]],
+    ["block", ["Pool", "Node", "Going", "Last Node", "Age"]],
+    ["node", ["State", "Generation", "Contested", "Age"]],
+    ["alarm", ["By", "Saw", "Age"]],
+  ] as const,
+)("kubectl shows of each %s what a person asks for, and its age", (kind, names) => {
+  const columns = columnsOf(kind), shown = columns.filter(({ priority = 0 }) => priority === 0);
+  expect(shown.map(({ name }) => name)).toEqual([...names]);
+  expect(columns.find(({ name }) => name === "Age")).toEqual({
+    name: "Age",
+    type: "date",
+    jsonPath: ".metadata.creationTimestamp",
+  });
+});
+
+test("the columns that agents list by are the block's, and no other column has their names", () => {
+  const columns = columnsOf("block");
   expect(Object.fromEntries(columns.map(({ name, jsonPath }) => [name, jsonPath]))).toMatchObject({
     ...{ Node: ".spec.node", "Last Node": ".spec.lastNode", Index: ".spec.index", Generation: ".spec.generation" },
     ...{
@@ -78,7 +107,6 @@ test("the columns that agents list by are the block's, and no other column has t
     Going: ".metadata.deletionTimestamp",
   });
   expect(new Set(columns.map(({ name }) => name)).size).toBe(columns.length);
-  expect(columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name)).toEqual(["Node", "Last Node"]);
 });
 
 test("the agent's pod has its configuration, its account and its directories, and is not privileged", () => {

@@ -1,5 +1,6 @@
 /** RPM's packages in an empty root: installed, upgraded, and erased without a trace. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeLinksRpm, makeProgramRpm } from "../../release/rpm-packages.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
@@ -93,5 +94,12 @@ test("what the packages say of themselves", () => {
   expect(query(links, "--conflicts")).toEqual(["containernetworking-plugins"]);
   expect(query(opt, "--provides")).toContain("kubernetes-cni = 1.10.0");
   expect(query(program, "--requires")).toContain("glibc >= 2.17");
+  expect(query(program, "--list")).toEqual(
+    expect.arrayContaining(
+      readdirSync(join(import.meta.dir, "../../release/kubernetes")).map((name) =>
+        `/usr/share/patchbay/kubernetes/${name}`
+      ),
+    ),
+  );
   expect(query(program, "--queryformat", "%{ARCH} %{BUILDHOST}")).toEqual(["x86_64 localhost"]);
 });

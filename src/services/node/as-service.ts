@@ -72,6 +72,7 @@ export const nodeService: ServiceRow = {
   packagedUnits: units,
   mark: "# Written by `patchbay install --node`, and written again by the next.",
   outlook: "the agent runs; `patchbay ipam check` says what it has",
+  staysElsewhere: () => (require("./what-stays.ts") as typeof import("./what-stays.ts")).blocksThatStay(),
   withoutSystemd: (program) =>
     [
       "start this as root and keep it running:",

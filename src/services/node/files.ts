@@ -75,6 +75,24 @@ export class NodeFiles {
     this.write(`${this.stateDirectory}/node~boot`, notes, false);
   }
 
+  /** Seconds after the boot at which `sync` had done all that was due; undefined once an agent has begun to stay. */
+  readSync(): number | undefined {
+    const at = this.read(this.synced)?.["at"];
+    return typeof at === "number" ? at : undefined;
+  }
+
+  saveSync(at: number): void {
+    this.write(this.synced, { at }, false);
+  }
+
+  forgetSync(): void {
+    removeFile(this.synced);
+  }
+
+  private get synced(): string {
+    return `${this.stateDirectory}/node~synced`;
+  }
+
   /** This host's part in a store ends: in another, it begins anew. Leases stay. */
   forgetStore(): void {
     this.saveNotes(NOTHING_NOTED);

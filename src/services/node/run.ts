@@ -5,6 +5,7 @@ import { agentLockPath } from "../../cluster/served-file.ts";
 import { openStore } from "../../cluster-stores/open.ts";
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import { parseDocument } from "../../cni/json.ts";
+import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
 import { lockExclusive, StillLocked } from "../../process/lock.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
@@ -46,7 +47,8 @@ export function readClusterConf(path: string | undefined): ClusterConf {
 /** Returns the exit status. Nothing is to be done at its end: it may be killed at any moment. */
 export async function runAgent(options: NodeOptions): Promise<number> {
   expectLongLife();
-  const { agent, watching, signal } = start(options);
+  const { agent, watching, signal, files } = start(options);
+  files.forgetSync();
   if (!tellManager("READY=1")) options.say(`runs as node ${agent.name}`);
   await agent.run(watching, signal);
   return 0;
@@ -54,7 +56,7 @@ export async function runAgent(options: NodeOptions): Promise<number> {
 
 /** The same once: for hosts without a service, and for timers. Returns the exit status: 1 when something is still wanted. */
 export async function syncNode(options: NodeOptions): Promise<number> {
-  const { agent, watching, stop } = start(options), deadline = performance.now() + agent.patienceMs;
+  const { agent, watching, files, stop } = start(options), deadline = performance.now() + agent.patienceMs;
   while (!(await agent.look(watching))) {
     if (performance.now() > deadline) {
       options.say("not everything that it wants is done");
@@ -62,6 +64,7 @@ export async function syncNode(options: NodeOptions): Promise<number> {
     }
     await watching.wait(LOOK_MS);
   }
+  files.saveSync(secondsSinceBoot());
   stop();
   return 0;
 }
@@ -84,7 +87,7 @@ function start(options: NodeOptions) {
     ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: AGENT_DELAYS })
     : new AgentByHand({ node: self.node, store, files, say });
   const watching = new Watching(store, nodeKey(self.node), files.stateDirectory, signal);
-  return { agent, watching, signal, stop: () => ending.abort() };
+  return { agent, watching, signal, files, stop: () => ending.abort() };
 }
 
 /**

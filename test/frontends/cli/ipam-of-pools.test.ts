@@ -90,6 +90,15 @@ test("the store against what was granted, while no agent runs", () =>
     const record = (await cluster.record(key))!, own = await cluster.keys("block/lan.");
     const late = ["block/lan.7", "block/lan.8", "block/lan.9"].find((each) => !own.includes(each))!;
     expect(await n1.ask("ipam check")).toMatchObject({ code: 1, stdout: NO_AGENT });
+    expect(await n1.sync()).toMatchObject({ code: 0 });
+    // Where a timer does that, it is well.
+    expect(await n1.ask("ipam check")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^node\/n1: no agent runs on this host\n {2}'patchbay node sync' has done what was due, \d+ s ago\n$/,
+      ),
+    });
+    await n1.inside(`rm ${n1.run}/node~synced`);
     await cluster.erase(key);
     await cluster.write(late, {
       ...record,

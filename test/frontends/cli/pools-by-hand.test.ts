@@ -267,3 +267,22 @@ test("on the host: what the files give it, what is leased of it, and that all ag
   agent.kill("SIGKILL");
   await agent.exited;
 });
+
+test("a host that is synced and has no agent is as it should be, until an agent has run and does not", async () => {
+  const { config } = roster(), at = `--config ${config} --data-dir /run/synced`;
+  const ask = (words: string) => machine.run(["sh", "-c", `${PATCHBAY} ${words} ${at}`]);
+  expect((await ask("node check")).code).toBe(1);
+  expect(await ask("node sync")).toEqual({ code: 0, stdout: "", stderr: "" });
+  const { code, stdout } = await ask("node check");
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /\nits agent does not run\n[^]*\nnode\/n1: no agent runs on this host\n {2}'patchbay node sync' has done what was due, \d+ s ago\nnothing is wrong\n$/,
+    ),
+  ]);
+  const agent = machine.start([PATCHBAY, "node", ...at.split(" ")]);
+  await machine.sh("while [ -e /run/patchbay/node~synced ]; do sleep 0.1; done");
+  agent.kill("SIGKILL");
+  await agent.exited;
+  expect(await ask("node check")).toMatchObject({ code: 1, stdout: expect.stringContaining("start its agent") });
+});

@@ -16,13 +16,22 @@ test("a pool by options, from a file, and from stdin", async () => {
       "pool add lan --subnet 10.0.0.0/24 --gateway 10.0.0.1 --from 10.0.0.16 --exclude 10.0.0.20 --block-size 16",
     ),
   )
-    .toEqual({ code: 0, stdout: "pool lan is added: 14 blocks of 16 addresses\n", stderr: "" });
+    .toEqual({
+      code: 0,
+      stdout: "pool lan is added: 14 blocks of 16 addresses\n",
+      stderr: "15 addresses, 10.0.0.240 to 10.0.0.254, are behind the last whole block: nobody gets them\n",
+    });
   expect(await cluster.record("pool/lan")).toEqual({
     layout: "flat",
     ranges: [{ cidr: "10.0.0.0/24", gateway: "10.0.0.1", from: "10.0.0.16", exclude: ["10.0.0.20"], blockSize: 16 }],
   });
-  expect((await ask("pool add pods --subnet 10.8.0.0/16 --block-length 26")).stdout).toBe(
-    "pool pods is added: 1024 blocks of 64 addresses\n",
+  expect(await ask("pool add pods --subnet 10.8.0.0/16 --block-length 26")).toEqual({
+    code: 0,
+    stdout: "pool pods is added: 1024 blocks of 64 addresses\n",
+    stderr: "",
+  });
+  expect((await ask("pool add odd --subnet 10.7.0.0/29 --to 10.7.0.5 --block-size 2")).stderr).toBe(
+    "10.7.0.5 is behind the last whole block: nobody gets it\n",
   );
   const both = {
     layout: "routed",
@@ -75,7 +84,7 @@ test("addresses that another pool has, too, and blocks of an earlier pool of the
   expect(await ask("pool add other --subnet 10.30.0.128/25 --block-size 8")).toEqual({
     code: 0,
     stdout: "pool other is added: 15 blocks of 8 addresses\n",
-    stderr:
+    stderr: "6 addresses, 10.30.0.249 to 10.30.0.254, are behind the last whole block: nobody gets them\n" +
       "pool one has 10.30.0.129-10.30.0.254, too: right for two segments that do not meet; where they meet, addresses " +
       "come twice\n" +
       "n7: has blocks of an earlier pool of this name; nothing is claimed before they are given back\n",

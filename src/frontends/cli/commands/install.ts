@@ -52,7 +52,7 @@ import {
 import type { ServiceRow } from "../../../services/service.ts";
 import { services } from "../../../services/table.ts";
 import { checkUninstall, UninstallRefused } from "../../../install/uninstall-check.ts";
-import { installService, removeService, type Way, WAYS } from "../../../install/services.ts";
+import { installService, removeService, tellWhatStaysElsewhere, type Way, WAYS } from "../../../install/services.ts";
 import { judgeUnits } from "../../../install/units.ts";
 
 /** Packages ask before they are removed, and tell this from a program that does not run. */
@@ -262,7 +262,9 @@ function checkWhatStays(directory: string, given: GivenArguments): void {
     if (given.has("replaced")) return !NOT_IN_EVERY_RELEASE.includes(name);
     return isOurs(name) || !names.includes(name) ? hasBackup(`${directory}/${name}`) : true;
   };
-  if (given.has("dry-run") || names.some(isOurs)) checkUninstall(willExist, given.has("force"));
+  if (!given.has("dry-run") && !names.some(isOurs)) return;
+  checkUninstall(willExist, given.has("force"));
+  tellWhatStaysElsewhere(services);
 }
 
 /** Goes by the links that are there, not by our list of names: an older version may have installed others. */

@@ -5,7 +5,7 @@ import { readAll, readConfiguredFile } from "../../../ffi/files.ts";
 import { POLLIN } from "../../../ffi/poll.ts";
 import { awaitReady } from "../../../process/interruption.ts";
 import { print, printJson, printLine, printToStderr } from "../../../process/output.ts";
-import type { PoolList } from "../../../services/node/operator/pools.ts";
+import type { AddedPool, PoolList } from "../../../services/node/operator/pools.ts";
 import { type Command, type ExitStatus, type GivenArguments, UsageError } from "../command.ts";
 import { asLine, clusterOption, poolsText, poolText } from "../shown-pools.ts";
 
@@ -90,25 +90,29 @@ function listed(given: GivenArguments, found: PoolList): number {
 }
 
 function add(config: string | undefined, name: string, value: Record<string, unknown>): ExitStatus {
-  return operating().addPool(config, name, value).then(({ pool: { blocks, ranges }, overlaps, nodesOfEarlier }) => {
+  return operating().addPool(config, name, value).then((added) => {
+    const { blocks, ranges } = added.pool;
     printLine(`pool ${name} is added: ${counted(blocks.total, "block")} of ${ranges[0]!.blockSize} addresses`);
-    for (const { pools: [, other], addresses } of overlaps) {
-      printToStderr(
-        `pool ${other} has ${addresses}, too: right for two segments that do not meet; where they meet, addresses come twice`,
-      );
-    }
-    if (nodesOfEarlier.length > 0) {
-      printToStderr(
-        asLine(
-          `${
-            nodesOfEarlier.join(", ")
-          }: has blocks of an earlier pool of this name; nothing is claimed before they ` +
-            "are given back",
-        ).trimEnd(),
-      );
-    }
+    for (const note of notesOn(added)) printToStderr(note);
     return 0;
   });
+}
+
+function notesOn({ overlaps, inNoBlock, nodesOfEarlier }: AddedPool): string[] {
+  const earlier =
+    `${nodesOfEarlier.join(", ")}: has blocks of an earlier pool of this name; nothing is claimed before ` +
+    "they are given back";
+  return [
+    ...inNoBlock.map(({ first, last, count }) =>
+      count === 1n
+        ? `${first} is behind the last whole block: nobody gets it`
+        : `${count} addresses, ${first} to ${last}, are behind the last whole block: nobody gets them`
+    ),
+    ...overlaps.map(({ pools: [, other], addresses }) =>
+      `pool ${other} has ${addresses}, too: right for two segments that do not meet; where they meet, addresses come twice`
+    ),
+    ...nodesOfEarlier.length === 0 ? [] : [asLine(earlier).trimEnd()],
+  ];
 }
 
 const RANGE_OPTIONS = ["gateway", "from", "to"] as const, LIMIT_BYTES = 1024 * 1024;

@@ -108,7 +108,7 @@ function blocksOf(
   records: ClusterRecords,
   store: ClusterStore,
 ): HostBlocks {
-  const { pools, files, self, isAgentRunning } = host;
+  const { pools, files, self, isAgentRunning, secondsSinceSync } = host;
   // Leases of an earlier boot end with it: their containers are gone.
   countUse(pools, files.leases, () => [], () => {});
   const own = records.blocks.filter(({ value }) => value.owner?.node === self.node);
@@ -117,6 +117,7 @@ function blocksOf(
   return {
     self,
     isAgentRunning,
+    ...secondsSinceSync !== undefined && { secondsSinceSync },
     held: store.isWritable ? host.held : { ...host.held, grants: byHand },
     leaseDirectory: files.leases,
     foreign: host.served.flatMap(({ foreign = [] }) => foreign),

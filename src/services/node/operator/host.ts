@@ -9,6 +9,7 @@ import { countServed } from "../../../cluster/served.ts";
 import { agentLockPath, type ServedPool } from "../../../cluster/served-file.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { O_RDONLY, whileOpen } from "../../../ffi/files.ts";
+import { secondsSinceBoot } from "../../../ffi/clock.ts";
 import { tryLockShared } from "../../../process/lock.ts";
 import { stateDirectory } from "../../../process/state-directory.ts";
 import { openExistingState } from "../../../process/state-file.ts";
@@ -25,6 +26,7 @@ export interface HostFacts {
   pools: NodePool[];
   served: ServedPool[];
   isAgentRunning: boolean;
+  secondsSinceSync?: number;
 }
 
 /** `records`: for pools that the agent does not keep itself, such as those of a roster. */
@@ -38,6 +40,7 @@ export function hostFacts(self: Self, dataDirectory: string | undefined, records
     birth,
     size: countBlocks(pool),
   }));
+  const synced = files.readSync();
   return {
     self,
     files,
@@ -46,6 +49,7 @@ export function hostFacts(self: Self, dataDirectory: string | undefined, records
     pools: [...kept, ...others],
     served: files.servedPools().flatMap((pool) => files.readServed(pool) ?? []),
     isAgentRunning: isLocked(agentLockPath(files.stateDirectory)),
+    ...synced !== undefined && { secondsSinceSync: Math.max(0, secondsSinceBoot() - synced) },
   };
 }
 

@@ -5,6 +5,7 @@ import { type ClusterPool, countBlocks, isSingle } from "../../../cluster/pool.t
 import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
 import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
+import { type InNoBlock, inNoBlock } from "../../../cluster/served.ts";
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
 import { notDone } from "../not-done.ts";
 import { changeNamed, changeStored, checkName, inCluster, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
@@ -96,6 +97,7 @@ export interface AddedPool {
   store: string;
   pool: PoolSummary;
   overlaps: PoolOverlap[];
+  inNoBlock: InNoBlock[];
   /** Who has blocks of an earlier pool of this name: nothing is claimed before they are given back. */
   nodesOfEarlier: string[];
 }
@@ -123,6 +125,7 @@ export function addPool(
       store: cluster.store.name,
       pool: summary,
       overlaps: others.flatMap((other) => overlapsOf(pool, other.pool)),
+      inNoBlock: inNoBlock(pool),
       nodesOfEarlier: summary.nodes,
     };
   });
