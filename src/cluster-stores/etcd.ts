@@ -11,7 +11,7 @@ import { keyBytes, revisionFrom, storedFrom, valueBytes, writable } from "./etcd
 import { watchKey } from "./etcd/watch.ts";
 
 /** With what is added at random, within the time in which a node that is removed may object. */
-const RENEW_MS = 50_000;
+const RENEW_MS = 70_000;
 /** So many come within the limit of a request, also from a busy server. */
 const LISTING: ListingOptions = { page: 2000, wholeMs: 60_000 };
 

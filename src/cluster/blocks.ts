@@ -27,6 +27,9 @@ import {
   type Stored,
 } from "./records.ts";
 
+/** Whose a block is whose record is none, among those of others. */
+export const NOBODY = "nobody";
+
 export interface PoolOfBlocks {
   name: string;
   birth: string;
@@ -187,6 +190,8 @@ export function* verifyNode(node: ClusterNode, pools: readonly PoolOfBlocks[]): 
   // A contested one, too, says what the store has lost: its containers run.
   if (node.standing === "refused") return;
   const alarm = yield* node.alarmBirth(), used = yield* usedBlocks();
+  // After an alarm that is over; one that is raised below ends it again.
+  if (alarm === undefined) node.quietSince ??= yield* now();
   for (const pool of pools) yield* verifyBlocks(node, pool, used);
   yield* node.report(alarm);
 }
@@ -196,24 +201,16 @@ function* verifyBlocks(node: ClusterNode, pool: PoolOfBlocks, usedKeys: readonly
   const listed = (yield* listedBy(node, pool)).filter(({ value }) => isOwnedBy(value, name, node.held.generation));
   const used = usedKeys.filter((key) => poolOf(key) === pool.name),
     granted = node.held.grants.filter(({ key }) => poolOf(key) === pool.name),
-    unchanged = new Set(listed.filter((record) => isUnchanged(node, record)).map(({ key }) => key)),
     keys = new Set([...[...granted, ...listed].map(({ key }) => key), ...used]);
   for (const key of keys) {
-    if (unchanged.has(key)) continue;
     try {
       yield* verifyOne(node, pool, key, used.includes(key));
     } catch (error) {
       if (!(error instanceof ForeignRecord)) throw error;
       // The others are looked after all the same.
-      node.conflicts.set(key, "nobody");
+      node.conflicts.set(key, NOBODY);
     }
   }
-}
-
-/** A list that is old shows at worst what was seen already. */
-function isUnchanged(node: ClusterNode, { key, version, value }: Stored<BlockRecord>): boolean {
-  const grant = node.held.grants.find((each) => each.key === key);
-  return grant?.version === version && grant.claim === value.owner?.claim && !node.conflicts.has(key);
 }
 
 function* verifyOne(node: ClusterNode, pool: PoolOfBlocks, key: string, isUsed: boolean): Steps<void> {

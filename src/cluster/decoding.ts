@@ -80,7 +80,10 @@ const decoders: Record<RecordKind, (value: Values, named: RecordName) => Cluster
 
 function ownerFrom(value: unknown): BlockOwner {
   if (!isObject(value)) throw new Error('"owner" is no object');
-  return { node: text(value, "node"), generation: whole(value, "generation", 1), claim: text(value, "claim") };
+  const node = text(value, "node");
+  // Commands that people are advised to type have it.
+  if (!isNodeName(node)) throw new Error('"owner.node" is no name of a node');
+  return { node, generation: whole(value, "generation", 1), claim: text(value, "claim") };
 }
 
 function whole(value: Values, key: string, least: number): number {

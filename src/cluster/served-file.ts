@@ -62,11 +62,17 @@ export function agentLockPath(stateDirectory: string): string {
   return `${stateDirectory}/node~lock`;
 }
 
+export const WISH = "wish~";
+
 /**
  * What ADD did not get, for the agent: one document, the last wish counts. It may be lost: whoever wishes asks again.
  */
 export function wishPath(stateDirectory: string, pool: string): string {
-  return `${stateDirectory}/wish~${pool}`;
+  return `${stateDirectory}/${WISH}${pool}`;
+}
+
+export function isWish(file: string): boolean {
+  return file.startsWith(WISH);
 }
 
 export interface ServedFile extends ServedPool {

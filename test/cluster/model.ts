@@ -45,7 +45,7 @@ export interface Scenario {
 
 type Random = () => number;
 
-const NOTICE = 2, RIPENING = 10, TIME_TO_OBJECT = 60;
+const NOTICE = 2, RIPENING = 10, TIME_TO_OBJECT = 90;
 const POOL: PoolOfBlocks = { name: "p", birth: "1", size: 4 };
 const NOTHING_HELD: KeptState = { generation: 0, boots: [], grants: [], seen: 0 };
 const NOTHING_NOTED: BootNotes = { hasJoined: false, ripe: [] };

@@ -7,7 +7,7 @@ import { pathOf } from "./objects.ts";
 import { apiRefusal } from "./refusals.ts";
 
 /** With what is added at random, and the delay, within the time in which a node that is removed may object. */
-const RENEWED_S = 50;
+const RENEWED_S = 70;
 /** The server ends it in time, unless it is cut off. */
 const LATE_MS = 3000;
 export const NOT_WANTED = "it was no longer wanted";

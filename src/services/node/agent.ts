@@ -2,7 +2,7 @@
  * `patchbay node`: claims blocks of pools, looks after them, and gives them back. It may be killed at any moment: what it
  * knows is on the disk before anything depends on it, and the store is asked anew.
  */
-import { verifyNode } from "../../cluster/blocks.ts";
+import { NOBODY, verifyNode } from "../../cluster/blocks.ts";
 import { type BootNotes, type Grant, type KeptState, StoreSilent } from "../../cluster/effects.ts";
 import { ClusterNode, type Delays, type Self } from "../../cluster/node.ts";
 import type { PoolRecord, Stored } from "../../cluster/records.ts";
@@ -54,6 +54,8 @@ export class Agent implements NodeAtWork {
   private lastServed: readonly unknown[] = [];
   private pauseS = LEAST_PAUSE_S;
   private notBefore = 0;
+  /** What has been said of a file that ADD reads, and that could not be written. */
+  private unwritten = "";
 
   constructor(readonly options: AgentOptions) {
     const { files, store, self, delays, say } = options;
@@ -92,14 +94,17 @@ export class Agent implements NodeAtWork {
   /** Once: what is due now. Whether everything that it wants is done. */
   async look(watching: Watching): Promise<boolean> {
     const now = preciseSecondsSinceBoot();
-    this.hasChanged = watching.takeChange() || this.hasChanged;
-    if (now < this.notBefore) return false;
+    const isTold = watching.takeChange(), { alarm } = this.driver;
+    this.hasChanged ||= isTold;
+    // A pause may last longer than a block ripens elsewhere: who is told something looks at once.
+    if (now < this.notBefore && !isTold) return false;
     try {
       if (watching.lostFor > this.options.delays.notice) throw this.lost(watching.reason);
       if (!this.isJoined || this.hasChanged) await this.verify();
       this.hasChanged = this.looksAgain;
       this.looksAgain = false;
       const isDone = await this.keeper.look();
+      if (alarm !== undefined && this.driver.alarm === undefined) this.hasChanged = true;
       this.pauseS = LEAST_PAUSE_S;
       return isDone;
     } catch (error) {
@@ -114,7 +119,19 @@ export class Agent implements NodeAtWork {
       this.pauseS = Math.min(LONGEST_PAUSE_S, this.pauseS * 2);
       return false;
     } finally {
+      this.serveAgain();
+    }
+  }
+
+  /** Before the next look, where it cannot be written now. */
+  private serveAgain(): void {
+    try {
       this.serve();
+      this.unwritten = "";
+    } catch (error) {
+      if (!(error instanceof SyscallError)) throw error;
+      if (error.message !== this.unwritten) this.options.say(error.message);
+      this.unwritten = error.message;
     }
   }
 
@@ -141,14 +158,18 @@ export class Agent implements NodeAtWork {
     if (node.standing !== before) this.options.say(`node ${node.self.node} is ${node.standing}`);
     if (node.conflicts.size > conflicts) {
       for (const [key, other] of node.conflicts) {
-        this.options.say(`${key} is ${other}'s, and containers here have its addresses`);
+        this.options.say(
+          other === NOBODY
+            ? `${key} is no record in the store, and nothing of it is served`
+            : `${key} is ${other}'s, and containers here have its addresses`,
+        );
       }
     }
   }
 
-  async refreshPools(withinS = POOLS_S): Promise<void> {
+  async refreshPools(withinS = POOLS_S): Promise<boolean> {
     const now = preciseSecondsSinceBoot(), { files, labels, store, say } = this.options;
-    if (now - this.poolsAt < withinS) return;
+    if (now - this.poolsAt < withinS) return false;
     const { records, problems } = await this.driver.asked(() => store.list("pool"));
     if (problems.join() !== this.problems) { for (const problem of problems) say(problem); }
     this.problems = problems.join();
@@ -160,6 +181,7 @@ export class Agent implements NodeAtWork {
     this.keptPools = kept;
     this.pools = pools;
     this.poolsAt = now;
+    return true;
   }
 
   /** An ADD that hangs has the leases' lock: what it does, nobody knows. */

@@ -1,5 +1,5 @@
 /** Runs the protocol of src/cluster against a store and this host. One step at a time: what a step has read counts until its end. */
-import { type ClusterEffect, type Steps, StoreSilent } from "../../cluster/effects.ts";
+import { type ClusterEffect, ForeignRecord, type Steps, StoreSilent } from "../../cluster/effects.ts";
 import { ALARM_KEY, type AlarmRecord, type BlockRecord, type Stored } from "../../cluster/records.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
@@ -72,6 +72,8 @@ export class ProtocolDriver {
       this.silent = undefined;
       return answer;
     } catch (error) {
+      // It answers, and what one block is does not matter to the others.
+      if (error instanceof ForeignRecord && error.key.startsWith("block/")) throw error;
       const silent = error instanceof StoreSilent
         ? error
         : new StoreSilent(`${this.store.name} gave an answer that is none: ${errorText(error)}`);

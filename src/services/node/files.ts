@@ -5,7 +5,15 @@
 import { isObject } from "../../cni/json.ts";
 import type { BootNotes, KeptState } from "../../cluster/effects.ts";
 import { nameIn, type PoolRecord, type Stored } from "../../cluster/records.ts";
-import { servedFrom, servedPath, type ServedPool, servedText, wishPath } from "../../cluster/served-file.ts";
+import {
+  isWish,
+  servedFrom,
+  servedPath,
+  type ServedPool,
+  servedText,
+  WISH,
+  wishPath,
+} from "../../cluster/served-file.ts";
 import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
 import { errorText, undefinedOnError } from "../../cni/error.ts";
@@ -26,8 +34,12 @@ const NOTHING_NOTED: BootNotes = { hasJoined: false, ripe: [] };
 const FORMAT = 1;
 
 export class NodeFiles {
+  private readonly keptIn: string;
+
   /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. They need not be there for who only reads. */
-  constructor(private readonly keptIn: string, readonly stateDirectory: string) {
+  constructor(keptIn: string, readonly stateDirectory: string) {
+    if (!keptIn.startsWith("/")) throw new Error(`--data-dir ${keptIn}: it must begin at "/"`);
+    this.keptIn = keptIn.replace(/\/+/g, "/").replace(/(?<=.)\/$/, "");
     this.directories.forEach((directory) => judgeStateDirectory(directory));
   }
 
@@ -143,14 +155,15 @@ export class NodeFiles {
 
   removeServed(pool: string): void {
     removeFile(servedPath(this.stateDirectory, pool));
+    this.removeWish(pool);
+  }
+
+  removeWish(pool: string): void {
     removeFile(wishPath(this.stateDirectory, pool));
   }
 
   wishedPools(): string[] {
-    const start = wishPath("", "").slice(1);
-    return namesIn(this.stateDirectory).filter((name) => name.startsWith(start)).map((name) =>
-      name.slice(start.length)
-    );
+    return namesIn(this.stateDirectory).filter(isWish).map((name) => name.slice(WISH.length));
   }
 
   /** Another one each time that ADD wishes. It may be lost. */

@@ -9,8 +9,8 @@ export interface NodeAtWork {
   readonly driver: ProtocolDriver;
   readonly pools: readonly NodePool[];
   readonly foreign: ForeignHosts;
-  /** Unless they were looked at within so many seconds. */
-  refreshPools(withinS: number): Promise<void>;
+  /** Unless they were looked at within so many seconds: then it is false. */
+  refreshPools(withinS: number): Promise<boolean>;
   /** By block; an ADD may be under way. */
   countLeases(): Map<string, number>;
 }

@@ -1,6 +1,6 @@
 /** How many blocks this node has of each pool: claimed ahead or when ADD wishes, served when they are ripe, given back when they are empty. */
 import { claimBlock, releaseBlock, ripenBlock } from "../../cluster/blocks.ts";
-import { type Grant, readStored } from "../../cluster/effects.ts";
+import { ForeignRecord, type Grant, readStored } from "../../cluster/effects.ts";
 import { ALARM_KEY, indexOf, poolOf } from "../../cluster/records.ts";
 import { countServed } from "../../cluster/served.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
@@ -31,6 +31,7 @@ export class PoolKeeper {
   private readonly claimAgainAt = new Map<string, number>();
   private ripenAgainAt = 0;
   private alarmAgainAt = 0;
+  private readonly saidForeign = new Set<string>();
   /** What has been said to ripen too slowly. */
   private slowClaim = "";
 
@@ -69,8 +70,8 @@ export class PoolKeeper {
   private async lookForPools(): Promise<void> {
     const { agent, wishes } = this, wanted = wishes.beside(agent.pools);
     if (wanted.length === 0) return;
-    await agent.refreshPools(FRESH_S);
-    for (const name of wishes.beside(agent.pools)) wishes.settle(name);
+    if (!(await agent.refreshPools(FRESH_S))) return;
+    for (const name of wishes.beside(agent.pools)) wishes.forget(name);
   }
 
   /** Nothing tells that it is over. */
@@ -96,10 +97,24 @@ export class PoolKeeper {
       // One a look: while a segment is asked, nothing is noticed.
       if (pool !== undefined && !isAsked && await this.agent.foreign.ask(pool, grant)) return;
       const begun = preciseSecondsSinceBoot();
-      if (isAsked && await driver.run(ripenBlock(node, grant))) continue;
-      this.sayIfSlow(grant, preciseSecondsSinceBoot() - begun);
+      const isRipe = isAsked && await this.unlessForeign(grant, driver.run(ripenBlock(node, grant)));
+      if (isRipe) continue;
       this.ripenAgainAt = now + AGAIN_S;
+      if (isRipe === undefined) continue;
+      this.sayIfSlow(grant, preciseSecondsSinceBoot() - begun);
       return;
+    }
+  }
+
+  /** What is at the key of one block is no record: the others are looked after all the same. */
+  private async unlessForeign({ key, claim }: Grant, work: Promise<boolean>): Promise<boolean | undefined> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof ForeignRecord) || error.key !== key) throw error;
+      if (!this.saidForeign.has(claim)) this.say(error.message);
+      this.saidForeign.add(claim);
+      return undefined;
     }
   }
 
@@ -131,7 +146,7 @@ export class PoolKeeper {
     for (const grant of toRelease) {
       if (grant.state === "closing" && used.has(grant.key)) continue;
       if (!node.notes.ripe.includes(grant.claim)) continue;
-      if (!(await driver.run(releaseBlock(node, grant)))) continue;
+      if (!(await this.unlessForeign(grant, driver.run(releaseBlock(node, grant))))) continue;
       this.emptySince.delete(grant.key);
       this.say(`gave ${grant.key} back`);
     }
@@ -146,6 +161,7 @@ export class PoolKeeper {
       const hasWished = this.wishes.of(name) === "any", isWanted = this.isWanted(pool, own, used, hasWished);
       if (!isWanted) {
         if (hasWished) this.wishes.settle(name);
+        else this.full.delete(name);
         return true;
       }
       const now = preciseSecondsSinceBoot();

@@ -7,6 +7,7 @@ import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import { parseDocument } from "../../cni/json.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
 import { O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
+import { printableWord } from "../../ffi/terminal.ts";
 import { lockExclusive, StillLocked } from "../../process/lock.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
 import { openStateFile } from "../../process/state-file.ts";
@@ -16,6 +17,7 @@ import { Agent } from "./agent.ts";
 import { AgentByHand } from "./by-hand.ts";
 import { NodeFiles } from "./files.ts";
 import { DATA_DIRECTORY } from "./paths.ts";
+
 import { thisNode } from "./self.ts";
 import type { AttachedAddresses } from "./use.ts";
 import { Watching } from "./watching.ts";
@@ -80,7 +82,7 @@ interface AnyAgent {
 }
 
 function start(options: NodeOptions) {
-  const { attachedAddresses, say } = options;
+  const { attachedAddresses } = options, say = (text: string) => options.say(printableWord(text));
   const conf = readClusterConf(options.config), self = thisNode(conf.node), store = openStore(conf.store, self.node);
   const files = lockedFiles(options.dataDirectory), ending = new AbortController(), { signal } = ending;
   const agent: AnyAgent = store.isWritable

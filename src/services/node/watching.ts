@@ -1,11 +1,14 @@
 /** The watch of this node's own record, begun again whenever it ends, and that of ADDs' wishes; and waiting for what they tell. */
 import type { ClusterStore } from "../../cluster/store.ts";
+import { isWish } from "../../cluster/served-file.ts";
 import { delay } from "../../cluster-stores/delay.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { Watch } from "../../ffi/watch.ts";
+import { changedEntries, Watch } from "../../ffi/watch.ts";
 
 /** Between two attempts to begin. */
 const PAUSE_MS = 1000;
+/** Between two wishes that wake. */
+const LEAST_MS = 100;
 
 export class Watching {
   private hasChanged = false;
@@ -26,10 +29,11 @@ export class Watching {
     const watch = new Watch();
     if (watch.fd < 0) return;
     watch.entries(directory);
-    // What has come or been written there does not matter: it is looked at.
-    for await (const _ of watch.changes()) {
+    for await (const events of watch.changes()) {
+      if (!changedEntries(events).some(isWish)) continue;
       this.hasWish = true;
       this.wake();
+      await delay(LEAST_MS, this.signal);
     }
   }
 

@@ -17,7 +17,9 @@ export class Wishes {
     const wish = this.files.wishOf(pool);
     if (wish === undefined || wish === this.settled.get(pool)) return undefined;
     const value = undefinedOnError(() => JSON.parse(wish) as unknown);
-    const { at, address } = isObject(value) ? value : {};
+    // It is being written.
+    if (!isObject(value)) return undefined;
+    const { at, address } = value;
     // An engine that still wants it has asked again since.
     if (typeof at === "number" && preciseSecondsSinceBoot() - at > LONGEST_S) return undefined;
     this.read.set(pool, wish);
@@ -29,6 +31,11 @@ export class Wishes {
     return this.files.wishedPools().filter((name) =>
       pools.every((pool) => pool.name !== name) && this.of(name) !== undefined
     );
+  }
+
+  /** There is no such pool. */
+  forget(pool: string): void {
+    this.files.removeWish(pool);
   }
 
   /** The one that was read: another may have come since. */

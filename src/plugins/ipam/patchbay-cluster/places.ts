@@ -53,7 +53,7 @@ function placeOf(conf: PatchbayClusterConf, pool: string): PoolPlace {
 }
 
 function dataDirectoryOf({ ipam }: PatchbayClusterConf): string {
-  return ipam?.dataDir.replace(/(?<=.)\/+$/, "") ?? DEFAULT_POOLS_DIRECTORY;
+  return ipam?.dataDir.replace(/\/+/g, "/").replace(/(?<=.)\/$/, "") ?? DEFAULT_POOLS_DIRECTORY;
 }
 
 export function poolOwner({ containerId, ifName, network }: {

@@ -12,7 +12,7 @@ import { notDone } from "../not-done.ts";
 import { inCluster, type OpenCluster, outcomeOf, recordsOf, refuseByHand, unknownName } from "./cluster.ts";
 
 /** More than a connected agent needs to notice, to be started again, and to write. */
-export const SECONDS_TO_OBJECT = 60;
+export const SECONDS_TO_OBJECT = 90;
 const LOOK_MS = 500;
 /** Without an answer nobody could object, so the time begins anew; and not for ever. */
 const MOST_SILENT_SECONDS = 120;
