@@ -182,7 +182,7 @@ test("a watch of less than a minute, of that name alone; closing the store ends 
   const { searchParams } = new URL(asked!.slice("GET ".length), stage.cluster.url);
   expect(Object.fromEntries(searchParams)).toMatchObject({ watch: "true", fieldSelector: "metadata.name=lan.3" });
   const seconds = Number(searchParams.get("timeoutSeconds"));
-  expect(seconds >= 46 && seconds <= 54).toBe(true);
+  expect(seconds >= 64 && seconds <= 76).toBe(true);
   store.close();
   expect(await ended).toBe(`${stage.cluster.url}: it was no longer wanted`);
 });

@@ -1,6 +1,6 @@
 /**
  * A watch of one key. A member that stands still, or that was cut off in silence, says nothing, so a watch is begun anew at
- * the next endpoint every minute: that is the sign of life, and spreads watches over the members.
+ * the next endpoint again and again: that is the sign of life, and spreads watches over the members.
  */
 import { StoreSilent } from "../../cluster/effects.ts";
 import { errorText, undefinedOnError } from "../../cni/error.ts";

@@ -1,4 +1,4 @@
-/** Watches of one object. Each ends within a minute: that the next one begins shows that the server is there. */
+/** Watches of one object. Each ends soon: that the next one begins shows that the server is there. */
 import { errorText } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
 import { recordName } from "../../cluster/decoding.ts";

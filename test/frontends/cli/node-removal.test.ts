@@ -44,7 +44,7 @@ async function onStage(work: (stage: Stage) => Promise<void>): Promise<void> {
 }
 
 const mark = (node: string) =>
-  `patchbay node: node ${node} is marked off, and has 60 s to object; when this is interrupted, repeat it\n`;
+  `patchbay node: node ${node} is marked off, and has 90 s to object; when this is interrupted, repeat it\n`;
 const lives = (node: string) =>
   `patchbay node: node ${node} lives: it has put its record back; nothing of it is freed\n` +
   `  'patchbay node drain ${node}' empties it; or stop it, and repeat the command\n`;
@@ -114,7 +114,7 @@ const cases: Record<string, (stage: Stage) => Promise<void>> = {
     expect(await person.ask("node remove lost --it-is-off")).toEqual({
       code: 0,
       stdout: "node lost is removed: 1 block freed\n",
-      stderr: "patchbay node: node lost has no record: whoever runs writes it again within 60 s\n",
+      stderr: "patchbay node: node lost has no record: whoever runs writes it again within 90 s\n",
     });
     expect(await lastNodeOf(key)).toBe("lost");
     // It comes back as a machine that nobody knows, and says what to do.
@@ -136,7 +136,7 @@ const cases: Record<string, (stage: Stage) => Promise<void>> = {
     const { code, stderr } = await removing;
     expect([code, stderr]).toEqual([
       1,
-      "patchbay node: node there has no record: whoever runs writes it again within 60 s\n" + lives("there"),
+      "patchbay node: node there has no record: whoever runs writes it again within 90 s\n" + lives("there"),
     ]);
     expect(await blocksOf("there")).toHaveLength(1);
   },
@@ -262,7 +262,7 @@ const cases: Record<string, (stage: Stage) => Promise<void>> = {
     expect(await twin.ask("node replace twin --it-is-off")).toEqual({
       code: 1,
       stdout: "",
-      stderr: "patchbay node: node twin is this machine; another that is it, too, has 60 s to object\n" +
+      stderr: "patchbay node: node twin is this machine; another that is it, too, has 90 s to object\n" +
         lives("twin"),
     });
     await copy.kill();
@@ -278,7 +278,7 @@ function ownerIn(record: Record<string, unknown> | undefined): string | undefine
   return (record?.["owner"] as { node: string } | undefined)?.node;
 }
 
-/** All at once: each waits for a minute. */
+/** All at once: each waits for a minute and a half. */
 const outcomes = new Map(
   Object.entries(cases).map(([name, work]) => [name, { work, done: undefined as Promise<unknown> | undefined }]),
 );

@@ -38,7 +38,7 @@ export const nodeCommand: Command = {
     "list           print all nodes, and the alarm",
     "check [NODE]   say how a node stands, and what is wrong: in the store and, of this host, also here",
     "drain NODE     claim nothing more, and give blocks back as they become empty",
-    "remove NODE    after a minute in which it may object, give the blocks of a machine that is off to others",
+    "remove NODE    after 90 s in which it may object, give the blocks of a machine that is off to others",
     "replace NODE   on another machine: it is NODE from now on, and the one that was it is off",
   ].map((line) => `  ${line}\n`).join("") + movingNotes +
     "remove and replace may be interrupted, and repeated. remove without --it-is-off frees only what a node had before it\n" +
