@@ -261,7 +261,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await n1.start();
     const { spans } = await n1.until("lan", isServing);
     cluster.signalStore("SIGKILL");
-    await cluster.machine.sh("rm -rf /run/etcd");
+    await cluster.machine.sh("rm -rf /var/lib/etcd-store");
     await cluster.startStore();
     await n1.until("lan", (served) => served?.obstacle !== undefined && served.silent === undefined);
     expect([(await n1.served("lan"))!.spans, await ownersIn(cluster)]).toEqual([spans, ["n1"]]);
