@@ -102,10 +102,8 @@ function summaryOf(
   };
 }
 
-export type Draining = "changed" | "as before";
-
-/** Its agent gives blocks back as they become empty. */
-export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<Draining> {
+/** Its agent gives blocks back as they become empty. Whether something has changed. */
+export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<boolean> {
   return inCluster(config, async (cluster) => {
     const state = isUndone ? "joined" : "draining";
     const before = await changeNamed<NodeRecord>(cluster, "node", node, (value) => {
@@ -117,6 +115,6 @@ export function drainNode(config: string | undefined, node: string, isUndone: bo
       }
       return value.state === state ? value : { ...value, state };
     });
-    return before.state === state ? "as before" : "changed";
+    return before.state !== state;
   });
 }
