@@ -56,12 +56,7 @@ export function nodesIn(records: ClusterRecords, own: string | undefined): Pick<
   const owners = blocks.flatMap(({ value }) => value.owner?.node ?? []);
   const names = [...new Set([...nodes.keys(), ...owners])].sort();
   const byOwner = Map.groupBy(blocks, ({ value }) => value.owner?.node),
-    byMachine = new Map(
-      [...Map.groupBy(nodes, ([, { machine }]) => machine)].map(([machine, its]) => [
-        machine,
-        its.map(([name]) => name),
-      ]),
-    );
+    byMachine = Map.groupBy(nodes.keys(), (node) => nodes.get(node)!.machine);
   return {
     ...alarm !== undefined && { alarm: { ...alarm.value, openBecause: alarmObstacles(alarm, records) } },
     nodes: names.map((node) => summaryOf(node, records, { own, blocks: byOwner.get(node) ?? [], byMachine })),
