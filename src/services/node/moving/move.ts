@@ -110,7 +110,7 @@ interface Claiming {
   files: NodeFiles;
   target: OpenCluster;
   wanted: readonly string[];
-  /** Of the store from which it goes. */
+  /** What the store has from which it goes. */
   records: ClusterRecords;
 }
 
