@@ -35,26 +35,18 @@ export function openEtcd(conf: EtcdConf, options: EtcdOptions = {}): ClusterStor
       return kvs[0] && storedFrom(key, kvs[0]);
     },
     list: (kind, pool) => listings.list(kind, pool),
-    put: (key, was, value) => outcomeOf(key, value, () => written(gateway, { key, at: at(key), was, value })),
+    async put(key, was, value) {
+      try {
+        return await written(gateway, { key, at: at(key), was, value });
+      } catch (error) {
+        const why = errorText(error), isRefused = error instanceof EtcdRefusal || error instanceof ForeignRecord;
+        if (!isRefused) return { unknown: why };
+        return { refused: `${key} is not ${value === undefined ? "deleted" : "written"}: ${why}` };
+      }
+    },
     watch: (key, changed, signal) => watchKey(gateway, { key: at(key), changed, signal, renewMs }),
     close: () => gateway.close(),
   };
-}
-
-async function outcomeOf(
-  key: string,
-  value: ClusterRecord | undefined,
-  write: () => Promise<StoreOutcome>,
-): Promise<StoreOutcome> {
-  try {
-    return await write();
-  } catch (error) {
-    const why = errorText(error);
-    const isRefused = error instanceof EtcdRefusal || error instanceof ForeignRecord;
-    return isRefused
-      ? { refused: value === undefined ? `${key} is not deleted: ${why}` : `${key} is not written: ${why}` }
-      : { unknown: why };
-  }
 }
 
 interface Write {

@@ -4,6 +4,7 @@
  */
 import { fromUtf8 } from "../ffi/libc.ts";
 import type { HttpIdentity } from "./credential-files.ts";
+import { NOT_WANTED } from "./delay.ts";
 import { failureOf, HttpFailure } from "./transport-errors.ts";
 
 export interface HttpRequest {
@@ -125,7 +126,7 @@ function withoutUndefined<Value extends object>(value: Value): Value {
 class Ending {
   private readonly controller = new AbortController();
   private readonly timer: ReturnType<typeof setTimeout>;
-  private readonly stop = () => this.end("it was no longer wanted");
+  private readonly stop = () => this.end(NOT_WANTED);
   /** Undefined while it goes on. */
   reason?: string;
 

@@ -7,7 +7,7 @@ import { type Roster, type RosterFile, rosterFrom } from "../cluster/roster.ts";
 import type { ClusterStore, ListedRecords } from "../cluster/store.ts";
 import { recordName } from "../cluster/decoding.ts";
 import { entriesIn, identify, readConfiguredFile } from "../ffi/files.ts";
-import { delay } from "./delay.ts";
+import { delay, NOT_WANTED } from "./delay.ts";
 
 const LOOK_MS = 2000, SUFFIX = ".json";
 
@@ -85,7 +85,7 @@ async function lookAgain(directory: string, changed: () => void, signal: AbortSi
     before = now;
     await delay(LOOK_MS, signal);
   }
-  return "it was no longer wanted";
+  return NOT_WANTED;
 }
 
 /** What cannot be looked at is said by who reads it. */

@@ -51,35 +51,23 @@ export function selfFindings(
   >,
   record: NodeRecord | undefined,
 ): ClusterFinding[] {
-  const about = nodeKey(self.node), found: ClusterFinding[] = [];
+  const about = nodeKey(self.node), start = isAgentRunning ? undefined : START, found: ClusterFinding[] = [];
+  const find = (problem: string, step = start) =>
+    void found.push({ about, problem, ...step !== undefined && { step } });
   if (!isAgentRunning) found.push({ about, problem: "no agent runs on this host", ...adviceOn(secondsSinceSync) });
-  if (record === undefined) {
-    found.push({ about, problem: "the store has no record of this host", step: isAgentRunning ? undefined : START });
-  } else if (record.machine !== self.machine) {
-    found.push({
-      about,
-      problem: `in the store it is ${machineText(record.machine)}; this host is ${
-        machineText(self.machine)
-      }, and claims nothing`,
-      step:
-        `if that machine is off for good, 'patchbay node replace ${self.node} --it-is-off' here; if it runs, this host ` +
+  if (record === undefined) find("the store has no record of this host");
+  else if (record.machine !== self.machine) {
+    const there = machineText(record.machine), here = machineText(self.machine);
+    find(
+      `in the store it is ${there}; this host is ${here}, and claims nothing`,
+      `if that machine is off for good, 'patchbay node replace ${self.node} --it-is-off' here; if it runs, this host ` +
         'needs another name: "node" in /etc/patchbay/cluster.json',
-    });
+    );
   } else if (record.generation < held.generation) {
-    found.push({
-      about,
-      problem:
-        `the store has generation ${record.generation}, and this host was ${held.generation}: the store has lost something`,
-      step: isAgentRunning ? undefined : START,
-    });
-  } else if (record.state === "off") {
-    found.push({
-      about,
-      problem: "a person has said that this host is off",
-      step: isAgentRunning ? undefined : START,
-    });
-  }
-  return found.map(({ step, ...finding }) => step === undefined ? finding : { ...finding, step });
+    const had = `the store has generation ${record.generation}, and this host was ${held.generation}`;
+    find(`${had}: the store has lost something`);
+  } else if (record.state === "off") find("a person has said that this host is off");
+  return found;
 }
 
 /** On a host without an agent: whether it is meant so. */
@@ -162,30 +150,24 @@ export function grantedLeaseFindings(
   const granted = new Set(held.grants.map(({ key }) => key)), addresses = new Set(leases.map(keyOfAddress));
   return [
     ...leases.flatMap((lease): ClusterFinding[] => {
-      const { address, block, pool, inNetwork, isKnown } = lease;
-      const release = isUsualDirectory && inNetwork !== undefined
-        ? `'patchbay ipam release ${inNetwork} ${address}'`
-        : `'patchbay ipam release ${pool} ${address} --data-dir ${leaseDirectory}'`;
-      if (lease.containerId === undefined) return [];
-      const who = `container ${lease.containerId}${lease.ifName === undefined ? "" : ` (${lease.ifName})`}`;
+      const { address: about, block, pool, inNetwork, isKnown, containerId, ifName } = lease;
+      if (containerId === undefined) return [];
+      const leases = `container ${containerId}${ifName === undefined ? "" : ` (${ifName})`} leases it`;
       if (block === undefined || !granted.has(block)) {
         const where = block === undefined
           ? "outside of the pool"
           : `in ${block}, which this host has not been granted`;
-        return [{
-          about: address,
-          problem: `${who} leases it, ${where}`,
-          step: `${
-            inNetwork === undefined ? "detach the container" : `'patchbay del ${inNetwork} ${lease.containerId}'`
-          }: another node may give the address out`,
-        }];
+        const detach = inNetwork === undefined
+          ? "detach the container"
+          : `'patchbay del ${inNetwork} ${containerId}'`;
+        return [{ about, problem: `${leases}, ${where}`, step: `${detach}: another node may give the address out` }];
       }
       if (isKnown) return [];
-      return [{
-        about: address,
-        problem: `${who} leases it, and no record knows that container`,
-        step: `when it is gone, ${release} gives the address back`,
-      }];
+      const release = isUsualDirectory && inNetwork !== undefined
+        ? `'patchbay ipam release ${inNetwork} ${about}'`
+        : `'patchbay ipam release ${pool} ${about} --data-dir ${leaseDirectory}'`;
+      const step = `when it is gone, ${release} gives the address back`;
+      return [{ about, problem: `${leases}, and no record knows that container`, step }];
     }),
     ...attached.filter((each) => !addresses.has(keyOfAddress(each))).map(({ address, network, containerId }) => ({
       about: address,

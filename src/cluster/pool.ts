@@ -4,7 +4,7 @@
  *
  * flat: one subnet for all nodes, such as a VLAN; a block is so many addresses of it. routed: each block is a subnet.
  */
-import { compareAddresses, contains, fromBigInt, type Prefix, toBigInt } from "../net/address.ts";
+import { fromBigInt, isSameBytes, type Prefix, toBigInt } from "../net/address.ts";
 
 export interface ClusterPool {
   name: string;
@@ -12,7 +12,10 @@ export interface ClusterPool {
   /** Nothing more is claimed of a closed one. */
   isOpen: boolean;
   ranges: readonly PoolRange[];
-  /** Addresses that ADD gives only to who asks for them: each is a block of its own, which comes when it is asked for. */
+  /**
+   * Addresses of the first range that ADD gives only to who asks for them: each is a block of its own, which comes when it is
+   * asked for.
+   */
   singles: readonly Uint8Array[];
   /** What ADD answers beside addresses. */
   routes: readonly PoolRoute[];
@@ -84,25 +87,19 @@ export function piecesOf(pool: ClusterPool, index: number): Piece[] {
   });
 }
 
-function pieceOfSingle({ ranges, singles }: ClusterPool, index: number): Piece[] {
-  return ranges.flatMap((range) => {
-    const address = singles.find((each) =>
-      contains(range.subnet, each) && offsetOf(range, each) === index - FIRST_SINGLE
-    );
-    return address === undefined
-      ? []
-      : [{ subnet: range.subnet, first: address, last: address, gateway: range.gateway }];
-  });
+function pieceOfSingle({ ranges: [range], singles }: ClusterPool, index: number): Piece[] {
+  const { subnet, gateway } = range!, address = singles.find((each) => numberOfSingle(range!, each) === index);
+  return address === undefined ? [] : [{ subnet, first: address, last: address, gateway }];
+}
+
+function numberOfSingle(range: PoolRange, address: Uint8Array): number {
+  return FIRST_SINGLE + offsetOf(range, address)!;
 }
 
 /** Which block has the address; undefined outside of all of them. */
 export function blockWith(pool: ClusterPool, address: Uint8Array): number | undefined {
-  const range = pool.ranges.find(({ first }) => first.length === address.length);
-  if (range === undefined) return undefined;
-  if (pool.singles.some((single) => single.length === address.length && compareAddresses(single, address) === 0)) {
-    return FIRST_SINGLE + offsetOf(range, address)!;
-  }
-  return plainBlockWith(pool, address);
+  const isAmongSingles = pool.singles.some((single) => isSameBytes(single, address));
+  return isAmongSingles ? numberOfSingle(pool.ranges[0]!, address) : plainBlockWith(pool, address);
 }
 
 /** The same, as if the pool had no singles: who had it before the address became one may give it out yet. */

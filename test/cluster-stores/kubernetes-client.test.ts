@@ -176,7 +176,7 @@ test("a watch ends with the server's reason", async () => {
   expect(await store.watch(key, told, signal)).toBe(`${stage.cluster.url}: no answer within 2 s`);
 });
 
-test("a watch of less than a minute, of that name alone; closing the store ends it", async () => {
+test("a watch that ends by itself, of that name alone; closing the store ends it", async () => {
   const store = stage.open(), ended = store.watch(blockKey("lan", 3), () => {}, new AbortController().signal);
   const [asked] = await untilTrue(() => stage.requests, ({ length }) => length > 0);
   const { searchParams } = new URL(asked!.slice("GET ".length), stage.cluster.url);

@@ -1,11 +1,12 @@
 /** A machine with etcd, and agents of nodes in it: each has directories of its own, and a boot that a test may end. */
 import type { Subprocess } from "bun";
 import { servedFrom, type ServedPool } from "../../src/cluster/served-file.ts";
+import { Etcd } from "./etcd.ts";
 import { type Machine, openMachine, type Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const ENDPOINT = "http://127.0.0.1:2379";
-const PREFIX = "/patchbay/";
+const PREFIX = "/patchbay/", STORE = "store";
 
 export interface Cluster extends AsyncDisposable {
   machine: Machine;
@@ -60,71 +61,52 @@ let boots = 0;
 
 export async function openCluster(): Promise<Cluster> {
   const machine = await openMachine(), hosts: ClusterHost[] = [];
-  let etcd: Subprocess | undefined;
-  const ctl = async (...words: string[]) => {
-    const { code, stdout, stderr } = await machine.run(["etcdctl", "--endpoints", ENDPOINT, ...words], {
-      env: { ETCDCTL_API: "3" },
-    });
-    if (code !== 0) throw new Error(`etcdctl ${words.join(" ")}: ${stderr}`);
-    return stdout;
-  };
+  const etcd = Etcd.prepare(machine, { members: [{ name: STORE, address: "127.0.0.1" }] });
   const startStore = async () => {
     // One that was killed may still have the port.
-    await etcd?.exited;
-    const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
-    const peers = ["--listen-peer-urls", "http://127.0.0.1:2380", "--log-level", "error"];
-    etcd = machine.start([
-      "sh",
-      "-c",
-      `exec etcd --data-dir /run/etcd ${[...urls, ...peers].join(" ")} >/run/etcd.log 2>&1`,
-    ]);
-    await machine.sh(
-      `until ETCDCTL_API=3 etcdctl --endpoints ${ENDPOINT} endpoint health >/dev/null 2>&1; do sleep 0.1; done`,
-    );
+    await etcd.kill(STORE);
+    etcd.begin(STORE);
+    await etcd.untilReady();
   };
   await startStore();
   const cluster: Cluster = {
     machine,
     async record(key) {
-      const text = await ctl("get", "--print-value-only", PREFIX + key);
+      const text = await etcd.done("get", "--print-value-only", PREFIX + key);
       return text === "" ? undefined : JSON.parse(text);
     },
     async keys(start) {
-      const text = await ctl("get", "--prefix", "--keys-only", PREFIX + start);
+      const text = await etcd.done("get", "--prefix", "--keys-only", PREFIX + start);
       return text.split("\n").filter((line) => line !== "").map((line) => line.slice(PREFIX.length));
     },
     async write(key, value) {
-      await ctl("put", PREFIX + key, typeof value === "string" ? value : JSON.stringify(value));
+      await etcd.done("put", PREFIX + key, typeof value === "string" ? value : JSON.stringify(value));
     },
     async erase(key) {
-      await ctl("del", PREFIX + key);
+      await etcd.done("del", PREFIX + key);
     },
     async node(name, conf = {}) {
       const host = await openHost(machine, name, { store: { etcd: { endpoints: [ENDPOINT] } }, ...conf });
       hosts.push(host);
       return host;
     },
-    signalStore: (signal) => void etcd!.kill(signal),
+    signalStore: (signal) => etcd.signal(STORE, signal),
     startStore,
     async compact() {
-      const status = JSON.parse(await ctl("endpoint", "status", "--write-out", "json"));
-      await ctl("compact", String(status[0].Status.header.revision));
+      const status = JSON.parse(await etcd.done("endpoint", "status", "--write-out", "json"));
+      await etcd.done("compact", String(status[0].Status.header.revision));
     },
     async snapshot(path) {
-      await ctl("snapshot", "save", path);
+      await etcd.done("snapshot", "save", path);
     },
     async restore(path) {
-      etcd!.kill("SIGKILL");
-      await etcd!.exited;
-      await machine.sh(
-        `rm -rf /run/etcd; ETCDCTL_API=3 etcdctl snapshot restore ${path} --data-dir /run/etcd >/dev/null 2>&1`,
-      );
+      await etcd.kill(STORE);
+      await etcd.restore(STORE, path);
       await startStore();
     },
     async [Symbol.asyncDispose]() {
       for (const host of hosts) await host.kill();
-      etcd!.kill("SIGKILL");
-      await etcd!.exited;
+      await etcd[Symbol.asyncDispose]();
       await machine[Symbol.asyncDispose]();
     },
   };

@@ -4,7 +4,7 @@
  */
 import { StoreSilent } from "../../cluster/effects.ts";
 import { errorText, undefinedOnError } from "../../cni/error.ts";
-import { delay } from "../delay.ts";
+import { delay, NOT_WANTED } from "../delay.ts";
 import type { HttpStream } from "../http.ts";
 import { atEndpoint, type Gateway } from "./gateway.ts";
 import { cancellation, EndpointTrouble } from "./refusals.ts";
@@ -31,15 +31,13 @@ export async function watchKey(gateway: Gateway, watched: WatchedKey): Promise<s
       const reason = await endWithin(running, renewMs * (0.92 + 0.16 * Math.random()));
       if (reason !== undefined && !signal.aborted) return reason;
     }
-    return UNWANTED;
+    return NOT_WANTED;
   } catch (error) {
-    return signal.aborted ? UNWANTED : errorText(error);
+    return signal.aborted ? NOT_WANTED : errorText(error);
   } finally {
     running?.stop.abort();
   }
 }
-
-const UNWANTED = "it was no longer wanted";
 
 interface RunningWatch {
   /** The endpoint's number. */

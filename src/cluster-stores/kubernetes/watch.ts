@@ -2,6 +2,7 @@
 import { errorText } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
 import { recordName } from "../../cluster/decoding.ts";
+import { NOT_WANTED } from "../delay.ts";
 import type { KubernetesApi } from "./api.ts";
 import { pathOf } from "./objects.ts";
 import { apiRefusal } from "./refusals.ts";
@@ -10,7 +11,6 @@ import { apiRefusal } from "./refusals.ts";
 const RENEWED_S = 70;
 /** The server ends it in time, unless it is cut off. */
 const LATE_MS = 3000;
-export const NOT_WANTED = "it was no longer wanted";
 
 /** Never throws. */
 export async function watchObject(

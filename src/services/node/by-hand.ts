@@ -50,15 +50,15 @@ export class AgentByHand {
   async look(): Promise<boolean> {
     const { store, say, node } = this.options;
     try {
-      const { records } = await store.list("pool"),
+      const pools = (await store.list("pool")).records as Stored<PoolRecord>[],
         blocks = (await store.list("block")).records as Stored<BlockRecord>[];
       const own = blocks.filter(({ value }) => value.owner?.node === node);
       if (await store.read(nodeKey(node)) === undefined) {
         throw new StoreSilent(`${store.name} have no nodes.d/${node}.json; it has {"blocks": {}} where it has none`);
       }
-      this.refuseOthers(records as Stored<PoolRecord>[]);
+      this.refuseOthers(pools);
       this.silent = undefined;
-      this.known = (records as Stored<PoolRecord>[]).map(({ key, value }) => {
+      this.known = pools.map(({ key, value }) => {
         const pool = poolFrom(nameIn(key), value);
         return this.servedOf(pool, own.filter(({ key }) => poolOf(key) === pool.name));
       });

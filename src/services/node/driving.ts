@@ -1,5 +1,12 @@
 /** Runs the protocol of src/cluster against a store and this host. One step at a time: what a step has read counts until its end. */
-import { type ClusterEffect, ForeignRecord, type Steps, StoreSilent } from "../../cluster/effects.ts";
+import {
+  type BootNotes,
+  type ClusterEffect,
+  ForeignRecord,
+  type KeptState,
+  type Steps,
+  StoreSilent,
+} from "../../cluster/effects.ts";
 import { ALARM_KEY, type AlarmRecord, type BlockRecord, type Stored } from "../../cluster/records.ts";
 import type { ServedPool } from "../../cluster/served-file.ts";
 import type { ClusterStore } from "../../cluster/store.ts";
@@ -8,8 +15,8 @@ import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 
 /** What the protocol asks of this host. */
 export interface OnHost {
-  save(held: Extract<ClusterEffect, { does: "save" }>["held"]): void;
-  note(boot: Extract<ClusterEffect, { does: "note" }>["boot"]): void;
+  save(held: KeptState): void;
+  note(notes: BootNotes): void;
   usedBlocks(): readonly string[];
 }
 

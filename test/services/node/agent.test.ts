@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { firstOf, isServing, servedRangesIn } from "../../support/served-pool.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ownShare } from "../../support/share.ts";
 import { type Cluster, type ClusterHost, openCluster } from "../../support/cluster.ts";
 
@@ -87,8 +88,11 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
       await Bun.sleep(1500);
       await n1.unlease("lan", "10.1.0.200");
       await n1.until("lan", (served) => served?.singles?.served.length === 0);
-      await wish(n2);
-      await n2.until("lan", (served) => served?.singles?.served[0] === "10.1.0.200");
+      // What is told to be n1's no more may be its in the store for a moment yet: as engines do, it is asked for again.
+      await untilTrue(
+        () => wish(n2).then(() => n2.served("lan")),
+        (served) => served?.singles?.served[0] === "10.1.0.200",
+      );
     },
   ],
 
@@ -261,7 +265,7 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await n1.start();
     const { spans } = await n1.until("lan", isServing);
     cluster.signalStore("SIGKILL");
-    await cluster.machine.sh("rm -rf /run/etcd");
+    await cluster.machine.sh("rm -rf /var/lib/etcd-store");
     await cluster.startStore();
     await n1.until("lan", (served) => served?.obstacle !== undefined && served.silent === undefined);
     expect([(await n1.served("lan"))!.spans, await ownersIn(cluster)]).toEqual([spans, ["n1"]]);

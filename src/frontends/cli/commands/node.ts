@@ -97,8 +97,8 @@ const actions: Record<string, (given: GivenArguments, node: string) => ExitStatu
     });
   },
   drain: (given, node) =>
-    nodes().drainNode(given.value("config"), node, given.has("undo")).then((outcome) => {
-      const already = outcome === "as before" ? " already" : "";
+    nodes().drainNode(given.value("config"), node, given.has("undo")).then((hasChanged) => {
+      const already = hasChanged ? "" : " already";
       printLine(
         given.has("undo")
           ? `node ${node} is joined${already}`

@@ -7,7 +7,7 @@
  */
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
 import { blockWith, type ClusterPool, piecesOf } from "../../../cluster/pool.ts";
-import { blockKey, poolKey, type PoolRecord, type Stored } from "../../../cluster/records.ts";
+import { blockKey, indexOf, poolKey, type PoolRecord, type Stored } from "../../../cluster/records.ts";
 import type { ClusterStore } from "../../../cluster/store.ts";
 import { leasedAddresses, leaseOwnerIn, readLease } from "../../../ipam/go-directory.ts";
 import { type MovedLeases, moveLeases } from "../../../ipam/moved-leases.ts";
@@ -16,7 +16,7 @@ import { inCluster } from "../operator/cluster.ts";
 import { notDone } from "../not-done.ts";
 import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
-import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
+import { claimOwn, ownerOf, refuseBlocksOfOthers } from "./own-claims.ts";
 
 export interface AdoptionOptions extends NodeOptions {
   pool: string;
@@ -42,7 +42,7 @@ export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
   return inCluster(options.config, async ({ store, conf }) => {
     const self = thisNode(conf.node), files = lockedFiles(options.dataDirectory);
     const pool = await poolIn(store, options.pool), wanted = blocksFor(options, pool);
-    const pieces = wanted.flatMap(({ index }) => piecesOf(pool, index));
+    const pieces = wanted.flatMap((key) => piecesOf(pool, indexOf(key)));
     refuseTooMany(options, pieces);
     await refuseBlocksOfOthers(store, self, wanted);
     await refuseOpenPool(store, pool, wanted);
@@ -52,9 +52,9 @@ export function adoptLeases(options: AdoptionOptions): Promise<Adopted> {
     const spans = pieces.map(({ first, last }) => ({ subnet: subnetOf(pool, first), first, last }));
     const moved = moveLeases({ network, pool: pool.name, from, to, spans });
     if (store.isWritable) await claimOwn({ ...options, self, store, files }, wanted);
-    const owners = await Promise.all(wanted.map((one) => ownerOf(store, one)));
+    const owners = await Promise.all(wanted.map((key) => ownerOf(store, key)));
     const isByHand = !store.isWritable && owners.includes(undefined);
-    return { ...moved, store: store.name, node: self.node, blocks: wanted.map(({ index }) => index), isByHand };
+    return { ...moved, store: store.name, node: self.node, blocks: wanted.map(indexOf), isByHand };
   });
 }
 
@@ -68,7 +68,7 @@ async function poolIn(store: ClusterStore, name: string): Promise<ClusterPool> {
 }
 
 /** Which have a lease, or an address that host-local may give out. */
-function blocksFor({ directory, ranges, network }: AdoptionOptions, pool: ClusterPool): WantedBlock[] {
+function blocksFor({ directory, ranges, network }: AdoptionOptions, pool: ClusterPool): string[] {
   const indices = new Set<number>();
   const note = (address: Uint8Array, what: () => string) => {
     const index = blockWith(pool, address);
@@ -91,7 +91,7 @@ function blocksFor({ directory, ranges, network }: AdoptionOptions, pool: Cluste
     }
     for (let index = from; index <= to; index++) indices.add(index);
   }
-  return [...indices].sort((one, other) => one - other).map((index) => ({ pool: pool.name, index }));
+  return [...indices].sort((one, other) => one - other).map((index) => blockKey(pool.name, index));
 }
 
 function refuseTooMany(
@@ -107,11 +107,10 @@ function refuseTooMany(
 }
 
 /** Who claims of it meanwhile may get a block that other hosts' containers have addresses of. */
-async function refuseOpenPool(store: ClusterStore, pool: ClusterPool, wanted: readonly WantedBlock[]): Promise<void> {
+async function refuseOpenPool(store: ClusterStore, pool: ClusterPool, keys: readonly string[]): Promise<void> {
   if (!pool.isOpen || !store.isWritable) return;
-  for (const block of wanted) {
-    if (await ownerOf(store, block) !== undefined) continue;
-    const key = blockKey(pool.name, block.index);
+  for (const key of keys) {
+    if (await ownerOf(store, key) !== undefined) continue;
     throw notDone(
       `pool ${pool.name} is open, and ${key} is nobody's: another node may claim it any moment`,
       `patchbay pool close ${pool.name}; when each host has its blocks, 'pool close --undo' opens it`,

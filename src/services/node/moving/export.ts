@@ -58,18 +58,15 @@ type OwnBlocks = Record<string, (number | string)[]>;
 
 /** A removed node has nothing any more. */
 function nodesOf(records: ClusterRecords): Map<string, OwnBlocks> {
-  const { nodes, blocks, pools } = records, found = new Map<string, OwnBlocks>();
+  const { nodes, blocks } = records, found = new Map<string, OwnBlocks>();
   for (const [name, { state }] of nodes) if (state !== "off") found.set(name, {});
   const sorted = blocks.toSorted((one, other) => one.value.index - other.value.index);
   for (const { key, value } of sorted) {
     const fate = fateOf(value, nodes), name = poolOf(key);
     if (value.owner === undefined || fate === "dead") continue;
-    const own = found.get(value.owner.node) ?? {};
-    found.set(value.owner.node, own);
-    own[name] ??= [];
-    append(own[name], isSingle(value.index) ? singleIn(records, name, value.index) : value.index);
+    const own = found.getOrInsertComputed(value.owner.node, () => ({}));
+    append(own[name] ??= [], isSingle(value.index) ? singleIn(records, name, value.index) : value.index);
   }
-  for (const name of pools.keys()) for (const own of found.values()) if (own[name]?.length === 0) delete own[name];
   return found;
 }
 

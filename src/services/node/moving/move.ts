@@ -4,7 +4,7 @@
  * Into a store that nodes claim in, each claims its own blocks under their numbers, while nothing else is claimed of the pool:
  * it is closed until the last has come. Into files, they must say exactly what the store says: so nobody else has it there.
  */
-import { blockKey, indexOf, nodeKey, poolKey, poolOf } from "../../../cluster/records.ts";
+import { nodeKey, poolKey, poolOf } from "../../../cluster/records.ts";
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { shapeOf } from "../../../cluster/pool.ts";
 import type { Self } from "../../../cluster/node.ts";
@@ -14,7 +14,7 @@ import { inCluster, type OpenCluster, recordsOf } from "../operator/cluster.ts";
 import { notDone } from "../not-done.ts";
 import { lockedFiles, type NodeOptions } from "../run.ts";
 import { thisNode } from "../self.ts";
-import { claimOwn, ownerOf, refuseBlocksOfOthers, type WantedBlock } from "./own-claims.ts";
+import { claimOwn, ownerOf, refuseBlocksOfOthers } from "./own-claims.ts";
 
 export interface MoveOptions extends NodeOptions {
   /** The configuration with the other store. */
@@ -50,24 +50,14 @@ async function moved(options: MoveOptions, source: OpenCluster, target: OpenClus
   const files = lockedFiles(options.dataDirectory);
   const records = await recordsOf(source.store), wanted = ownBlocks(source, self, files, records);
   await comparePools(records, await recordsOf(target.store), target, wanted);
-  const others = records.blocks.flatMap(({ key, value: { owner } }) =>
-    owner === undefined || owner.node === self.node
-      ? []
-      : [{ pool: poolOf(key), index: indexOf(key), node: owner.node }]
-  );
   await refuseBlocksOfOthers(target.store, self, wanted);
-  const waiting = target.store.isWritable ? await claimAll(options, { self, files, target, wanted, others }) : [];
+  const waiting = target.store.isWritable ? await claimAll(options, { self, files, target, wanted, records }) : [];
   if (!target.store.isWritable) await compareFiles(source, target, self, wanted);
-  return {
-    node: self.node,
-    to: target.store.name,
-    blocks: wanted.map(({ pool, index }) => blockKey(pool, index)),
-    waiting,
-  };
+  return { node: self.node, to: target.store.name, blocks: wanted, waiting };
 }
 
 /** What this host serves or looks after, in whichever state. */
-function ownBlocks({ store }: OpenCluster, self: Self, files: NodeFiles, { blocks }: ClusterRecords): WantedBlock[] {
+function ownBlocks({ store }: OpenCluster, self: Self, files: NodeFiles, { blocks }: ClusterRecords): string[] {
   const { grants } = files.readHeld(), unknown = grants.find(({ state }) => state === "unknown");
   if (store.isWritable && unknown !== undefined) {
     throw notDone(
@@ -75,10 +65,8 @@ function ownBlocks({ store }: OpenCluster, self: Self, files: NodeFiles, { block
       "move after the next boot",
     );
   }
-  const keys = store.isWritable
-    ? grants.map(({ key }) => key)
-    : blocks.filter(({ value }) => value.owner?.node === self.node).map(({ key }) => key);
-  return keys.map((key) => ({ pool: poolOf(key), index: indexOf(key) }));
+  const own = store.isWritable ? grants : blocks.filter(({ value }) => value.owner?.node === self.node);
+  return own.map(({ key }) => key);
 }
 
 /** A block of another shape would have other addresses. */
@@ -86,9 +74,9 @@ async function comparePools(
   here: ClusterRecords,
   there: ClusterRecords,
   { store }: OpenCluster,
-  wanted: readonly WantedBlock[],
+  wanted: readonly string[],
 ): Promise<void> {
-  for (const name of new Set(wanted.map(({ pool }) => pool))) {
+  for (const name of new Set(wanted.map(poolOf))) {
     const before = here.pools.get(name)?.pool,
       found = await store.read(poolKey(name)),
       after = there.pools.get(name)?.pool;
@@ -121,31 +109,33 @@ interface Claiming {
   self: Self;
   files: NodeFiles;
   target: OpenCluster;
-  wanted: readonly WantedBlock[];
-  others: readonly (WantedBlock & { node: string })[];
+  wanted: readonly string[];
+  /** What the store has from which it goes. */
+  records: ClusterRecords;
 }
 
 /** Returns the nodes that have not come yet. */
 async function claimAll(
   options: MoveOptions,
-  { self, files, target, wanted, others }: Claiming,
+  { self, files, target, wanted, records }: Claiming,
 ): Promise<string[]> {
   const { store } = target, waiting = new Set<string>();
-  for (const other of others) {
-    const owner = await ownerOf(store, other), key = blockKey(other.pool, other.index);
-    if (owner === other.node) continue;
-    if (owner !== undefined && wanted.some(({ pool }) => pool === other.pool)) {
+  for (const { key, value } of records.blocks) {
+    const node = value.owner?.node, pool = poolOf(key);
+    if (node === undefined || node === self.node) continue;
+    const owner = await ownerOf(store, key);
+    if (owner === node) continue;
+    if (owner !== undefined && wanted.some((each) => poolOf(each) === pool)) {
       throw notDone(
-        `${key} is ${owner}'s in ${store.name}, and ${other.node}'s here`,
+        `${key} is ${owner}'s in ${store.name}, and ${node}'s here`,
         "one of the two gives it up before: 'patchbay ipam show --all' says who has what",
       );
     }
-    waiting.add(other.node);
-    const open = await isOpen(target, other.pool);
-    if (!open) continue;
+    waiting.add(node);
+    if (!await isOpen(target, pool)) continue;
     throw notDone(
-      `pool ${other.pool} is open in ${store.name}, and ${key} is ${other.node}'s here, and nobody's there`,
-      `patchbay pool close ${other.pool} --config ${options.to}; 'pool close --undo' opens it when each node has come`,
+      `pool ${pool} is open in ${store.name}, and ${key} is ${node}'s here, and nobody's there`,
+      `patchbay pool close ${pool} --config ${options.to}; 'pool close --undo' opens it when each node has come`,
     );
   }
   files.forgetStore();
@@ -163,20 +153,20 @@ async function compareFiles(
   source: OpenCluster,
   target: OpenCluster,
   self: Self,
-  wanted: readonly WantedBlock[],
+  wanted: readonly string[],
 ): Promise<void> {
   const nextStep = "'patchbay node export' writes what the store has, for every host",
     { blocks } = await recordsOf(target.store);
   if (await target.store.read(nodeKey(self.node)) === undefined) {
     throw notDone(`${target.store.name} have no file for node ${self.node}`, nextStep);
   }
-  for (const { pool, index } of wanted) {
-    if (await ownerOf(target.store, { pool, index }) === self.node) continue;
-    throw notDone(`${blockKey(pool, index)} is ${self.node}'s, and ${target.store.name} do not say so`, nextStep);
+  for (const key of wanted) {
+    if (await ownerOf(target.store, key) === self.node) continue;
+    throw notDone(`${key} is ${self.node}'s, and ${target.store.name} do not say so`, nextStep);
   }
   for (const { key, value } of blocks) {
     if (value.owner?.node !== self.node) continue;
-    const owner = await ownerOf(source.store, { pool: poolOf(key), index: indexOf(key) });
+    const owner = await ownerOf(source.store, key);
     if (owner === self.node) continue;
     throw notDone(
       `${target.store.name} give ${key} to ${self.node}, and in ${source.store.name} it is ${owner ?? "nobody"}'s`,

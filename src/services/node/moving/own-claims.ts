@@ -6,10 +6,11 @@ import { claimThis } from "../../../cluster/blocks.ts";
 import { StoreSilent } from "../../../cluster/effects.ts";
 import { ClusterNode, type Self } from "../../../cluster/node.ts";
 import {
-  blockKey,
   type BlockRecord,
+  indexOf,
   isOwnedBy,
   nodeKey,
+  poolOf,
   type PoolRecord,
   type Stored,
 } from "../../../cluster/records.ts";
@@ -30,35 +31,26 @@ export interface ClaimingHost {
   say(text: string): void;
 }
 
-export interface WantedBlock {
-  pool: string;
-  index: number;
-}
-
 /** Who has a block in the store; undefined when nobody has. Decides nothing. */
-export async function ownerOf(store: ClusterStore, { pool, index }: WantedBlock): Promise<string | undefined> {
-  const found = await store.read(blockKey(pool, index)) as Stored<BlockRecord> | undefined;
+export async function ownerOf(store: ClusterStore, key: string): Promise<string | undefined> {
+  const found = await store.read(key) as Stored<BlockRecord> | undefined;
   return found?.value.owner?.node;
 }
 
 /** Before anything is written. */
-export async function refuseBlocksOfOthers(
-  store: ClusterStore,
-  self: Self,
-  wanted: readonly WantedBlock[],
-): Promise<void> {
-  for (const block of wanted) {
-    const owner = await ownerOf(store, block);
+export async function refuseBlocksOfOthers(store: ClusterStore, self: Self, keys: readonly string[]): Promise<void> {
+  for (const key of keys) {
+    const owner = await ownerOf(store, key);
     if (owner === undefined || owner === self.node) continue;
     throw notDone(
-      `${blockKey(block.pool, block.index)} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
+      `${key} is ${owner}'s in ${store.name}, and this host is ${self.node}`,
       "'patchbay ipam show --all' says whose the blocks are",
     );
   }
 }
 
 /** All of them, or an error with the first one that is not to be had: the others stay claimed, and it may be repeated. */
-export async function claimOwn(host: ClaimingHost, wanted: readonly WantedBlock[]): Promise<void> {
+export async function claimOwn(host: ClaimingHost, keys: readonly string[]): Promise<void> {
   const { self, store, files, attachedAddresses, say } = host;
   const { records } = await store.list("pool");
   const pools = poolsOfNode(records as Stored<PoolRecord>[], files.readPools(), files.readHeld().grants, {});
@@ -72,10 +64,10 @@ export async function claimOwn(host: ClaimingHost, wanted: readonly WantedBlock[
   await driver.run(node.join());
   const obstacle = node.standing === "joined" ? undefined : obstacleOf(node, driver) ?? `node ${self.node} is away`;
   if (obstacle !== undefined) throw new Error(`${nodeKey(self.node)}: nothing is claimed: ${obstacle}`);
-  for (const block of wanted) {
-    const pool = pools.find(({ name }) => name === block.pool);
-    if (pool === undefined) throw new Error(`pool ${block.pool} is not in ${store.name}`);
-    await claimOne(node, driver, pool, { index: block.index, store });
+  for (const key of keys) {
+    const pool = pools.find(({ name }) => name === poolOf(key));
+    if (pool === undefined) throw new Error(`pool ${poolOf(key)} is not in ${store.name}`);
+    await claimOne(node, driver, pool, { key, store });
   }
 }
 
@@ -83,11 +75,11 @@ async function claimOne(
   node: ClusterNode,
   driver: ProtocolDriver,
   pool: NodePool,
-  { index, store }: { index: number; store: ClusterStore },
+  { key, store }: { key: string; store: ClusterStore },
 ): Promise<void> {
-  const key = blockKey(pool.name, index), { held, self } = node;
+  const { held, self } = node;
   if (held.grants.some((grant) => grant.key === key)) return;
-  const outcome = await driver.run(claimThis(node, pool, index));
+  const outcome = await driver.run(claimThis(node, pool, indexOf(key)));
   if (outcome === true) return;
   if (outcome === undefined) {
     const why = obstacleOf(node, driver) ?? driver.refusal ?? "another was faster, or somebody deletes it";

@@ -97,9 +97,11 @@ export async function changeStored<Value extends ClusterRecord>(
   try {
     await outcomeOf(cluster, changeRecord<Value>(key, change));
   } catch (error) {
-    const { refusal } = cluster.driver;
+    const { refusal, silent } = cluster.driver;
     if (refusal === undefined || !(error instanceof StoreSilent)) throw error;
-    throw new StoreSilent(`${refusal}; whether ${key} has been written, nobody knows: repeat the command`);
+    throw new StoreSilent(
+      `${silent?.why ?? refusal}; whether ${key} has been written, nobody knows: repeat the command`,
+    );
   }
 }
 

@@ -56,12 +56,7 @@ export function nodesIn(records: ClusterRecords, own: string | undefined): Pick<
   const owners = blocks.flatMap(({ value }) => value.owner?.node ?? []);
   const names = [...new Set([...nodes.keys(), ...owners])].sort();
   const byOwner = Map.groupBy(blocks, ({ value }) => value.owner?.node),
-    byMachine = new Map(
-      [...Map.groupBy(nodes, ([, { machine }]) => machine)].map(([machine, its]) => [
-        machine,
-        its.map(([name]) => name),
-      ]),
-    );
+    byMachine = Map.groupBy(nodes.keys(), (node) => nodes.get(node)!.machine);
   return {
     ...alarm !== undefined && { alarm: { ...alarm.value, openBecause: alarmObstacles(alarm, records) } },
     nodes: names.map((node) => summaryOf(node, records, { own, blocks: byOwner.get(node) ?? [], byMachine })),
@@ -102,10 +97,8 @@ function summaryOf(
   };
 }
 
-export type Draining = "changed" | "as before";
-
-/** Its agent gives blocks back as they become empty. */
-export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<Draining> {
+/** Its agent gives blocks back as they become empty. Whether something has changed. */
+export function drainNode(config: string | undefined, node: string, isUndone: boolean): Promise<boolean> {
   return inCluster(config, async (cluster) => {
     const state = isUndone ? "joined" : "draining";
     const before = await changeNamed<NodeRecord>(cluster, "node", node, (value) => {
@@ -117,6 +110,6 @@ export function drainNode(config: string | undefined, node: string, isUndone: bo
       }
       return value.state === state ? value : { ...value, state };
     });
-    return before.state === state ? "as before" : "changed";
+    return before.state !== state;
   });
 }

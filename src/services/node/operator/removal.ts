@@ -38,7 +38,8 @@ export function removeNode(options: NodeRemovalOptions): Promise<NodeRemoved> {
   return inCluster(options.config, async (cluster) => {
     const { node, isOff } = options;
     refuseByHand(cluster, "node", node);
-    const found = await readNode(cluster, node), generation = await generationOf(cluster, node);
+    const found = await cluster.store.read(nodeKey(node)) as Stored<NodeRecord> | undefined,
+      generation = await generationOf(cluster, node);
     if (found === undefined && generation === undefined) {
       const known = (await cluster.store.list("node")).records.map(({ key }) => nameIn(key));
       throw unknownName("node", node, known);
@@ -49,10 +50,6 @@ export function removeNode(options: NodeRemovalOptions): Promise<NodeRemoved> {
     if (back !== undefined && back.generation <= before) throw itLives(node);
     return { outcome: back === undefined ? "removed" : "came back", freed: await freeBlocks(cluster, node) };
   });
-}
-
-async function readNode({ store }: OpenCluster, node: string) {
-  return await store.read(nodeKey(node)) as Stored<NodeRecord> | undefined;
 }
 
 /** The newest in which it has claimed something; undefined when it has nothing. */
