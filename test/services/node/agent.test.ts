@@ -302,6 +302,33 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     expect(await ownersIn(cluster)).toEqual([undefined, undefined]);
   }],
 
+  ["when an alarm is over, what is claimed after it is served", async (cluster) => {
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    const first = await n1.until("lan", isServing), [key] = await cluster.keys("block/");
+    await cluster.erase(key!);
+    await cluster.write("node/n1", await cluster.record("node/n1"));
+    await untilTrue(() => cluster.record("alarm"), (alarm) => alarm !== undefined);
+    await untilTrue(() => n1.ask("node check --over"), ({ code }) => code === 0);
+    const [start] = servedRangesIn(first)[0]!.split("-"), from = Number(start!.split(".")[3]);
+    for (let last = from; last < from + 16; last++) await n1.lease("lan", `10.1.0.${last}`);
+    await n1.until("lan", (served) => served?.blocks.served === 2);
+  }],
+
+  ["what is no record at the key of one block: the others are served after a boot", async (cluster) => {
+    await cluster.write("pool/lan", { ...LAN, spare: 3 });
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    await n1.until("lan", (served) => served?.blocks.served === 3);
+    const [key] = await cluster.keys("block/");
+    await cluster.write(key!, "rubbish");
+    await n1.reboot();
+    await n1.start();
+    const { silent } = await n1.until("lan", (served) => served?.blocks.served === 2);
+    expect(silent).toBeUndefined();
+    expect(await n1.said()).toContain(`${key} is no record in the store, and nothing of it is served`);
+  }],
+
   ["what is in the store and is no record is named, and nothing of it counts", async (cluster) => {
     await cluster.write("pool/other", {
       layout: "flat",
