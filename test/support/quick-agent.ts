@@ -12,12 +12,14 @@ const [state, kept, name, endpoint] = process.argv.slice(2) as [string, string, 
 console.log("ready");
 await Bun.stdin.text();
 const store = openStore({ kind: "etcd", endpoints: [endpoint], prefix: "/patchbay/" });
+const files = new NodeFiles(kept, state);
+files.makeDirectories();
 const self = { node: name, machine: "m", boot: "b1" }, ending = new AbortController();
 const agent = new Agent({
   self,
   labels: { only: name },
   store,
-  files: new NodeFiles(kept, state),
+  files,
   attachedAddresses: () => [],
   say: (text) => console.error(text),
   delays: { notice: 0.5, ripening: 1 },
