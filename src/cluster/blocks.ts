@@ -41,7 +41,7 @@ export interface PoolOfBlocks {
 export function* claimBlock(node: ClusterNode, pool: PoolOfBlocks): Steps<string | undefined> {
   if (node.standing !== "joined" || (yield* hasAlarm())) return undefined;
   const listed = yield* listedBy(node, pool);
-  if (hasEarlierPool(pool, listed)) return undefined;
+  if (hasEarlierPool(node, pool, listed)) return undefined;
   return (yield* claimAmong(node, pool, yield* neverUsed(node, pool, listed))) ??
     (yield* claimAmong(node, pool, givenBack(pool, listed)));
 }
@@ -83,8 +83,15 @@ function* neverUsed(
 }
 
 /** Blocks of an earlier pool of this name may have the same addresses under other keys. */
-function hasEarlierPool({ birth }: PoolOfBlocks, blocks: readonly Stored<BlockRecord>[]): boolean {
-  return blocks.some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
+function hasEarlierPool(
+  { earlierPools }: ClusterNode,
+  { name, birth }: PoolOfBlocks,
+  blocks: readonly Stored<BlockRecord>[],
+): boolean {
+  const has = blocks.some(({ value: { owner, poolBirth } }) => owner !== undefined && poolBirth !== birth);
+  if (has) earlierPools.add(name);
+  else earlierPools.delete(name);
+  return has;
 }
 
 /** A block that was asked for by its number: whether it is held now, or the node that has it; undefined when neither. */
@@ -97,7 +104,7 @@ export function* claimThis(
   const key = blockKey(pool.name, index), was = yield* readStored<BlockRecord>(key);
   if (was?.value.owner !== undefined) return { owner: was.value.owner.node };
   if (was?.isGoing || node.held.grants.some((grant) => grant.key === key)) return undefined;
-  if (hasEarlierPool(pool, yield* listedBy(node, pool))) return undefined;
+  if (hasEarlierPool(node, pool, yield* listedBy(node, pool))) return undefined;
   return (yield* attemptClaim(node, { key, index, pool, was })) || undefined;
 }
 

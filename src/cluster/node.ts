@@ -39,6 +39,8 @@ export class ClusterNode {
   quietSince?: number;
   /** Blocks that are another node's, although containers here have addresses of them: a person has to decide. */
   readonly conflicts = new Map<string, string>();
+  /** Pools of which nothing could be claimed, because somebody has blocks of an earlier one of that name. */
+  readonly earlierPools = new Set<string>();
   /** As it was read last. */
   private record?: Stored<NodeRecord>;
 

@@ -230,6 +230,7 @@ export class Agent implements NodeAtWork {
       this.driver.silent?.why,
       this.keeper.version,
       this.node.conflicts.size,
+      [...this.node.earlierPools].join(),
     ];
     if (from.every((one, at) => one === this.lastServed[at])) return;
     const isServed = ({ key, state, claim }: Grant) =>

@@ -171,7 +171,8 @@ export class PoolKeeper {
       if (current?.birth !== pool.birth || current.obstacle !== undefined) return false;
       const key = await agent.driver.run(claimBlock(agent.node, pool));
       if (key === undefined) {
-        if (obstacleOf(agent.node, agent.driver) === undefined) this.full.add(name);
+        const isHindered = obstacleOf(agent.node, agent.driver) !== undefined || agent.node.earlierPools.has(name);
+        if (!isHindered) this.full.add(name);
         this.claimAgainAt.set(name, now + (hasWished ? AGAIN_AT_WISH_S : AGAIN_S));
         return false;
       }

@@ -50,7 +50,7 @@ export function servedPool(
 ): ServedPool {
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
-  const why = obstacle ?? obstacleOf(node, driver);
+  const why = obstacle ?? obstacleOf(node, driver) ?? (node.earlierPools.has(name) ? EARLIER : undefined);
   const others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     ...servedAddresses(pool, served.map(({ key }) => indexOf(key)), foreignOf(name)),
@@ -68,6 +68,8 @@ export function servedPool(
     ...driver.silent !== undefined && { silent: driver.silent },
   };
 }
+
+const EARLIER = "nodes have blocks of an earlier pool of this name, which they have to give back first";
 
 /** Why no block comes to this node, whichever the pool. */
 export function obstacleOf({ standing, self }: ClusterNode, { alarm }: ProtocolDriver): string | undefined {

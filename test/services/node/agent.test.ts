@@ -329,6 +329,20 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     expect(await n1.said()).toContain(`${key} is no record in the store, and nothing of it is served`);
   }],
 
+  ["another's block of an earlier pool of the name: nothing is claimed, and ADD is told why", async (cluster) => {
+    const earlier = { poolBirth: "x", index: 5, owner: { node: "n7", generation: 1, claim: "c" } };
+    await cluster.write("block/lan.5", earlier);
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    const { obstacle, isFull } = await n1.until("lan", (served) => served?.obstacle !== undefined);
+    expect([obstacle, isFull]).toEqual([
+      "nodes have blocks of an earlier pool of this name, which they have to give back first",
+      undefined,
+    ]);
+    await cluster.erase("block/lan.5");
+    expect((await n1.until("lan", isServing)).obstacle).toBeUndefined();
+  }],
+
   ["what is in the store and is no record is named, and nothing of it counts", async (cluster) => {
     await cluster.write("pool/other", {
       layout: "flat",
