@@ -35,13 +35,19 @@ export function recordsFindings(records: ClusterRecords): ClusterFinding[] {
     ...alarm === undefined ? [] : [alarmFinding(alarm)],
     ...[...nodes].flatMap(([node, record]) => nodeFindings(node, record)),
     ...blocksFindings(records),
-    ...overlapsAmong([...pools.values()].map(({ pool }) => pool)).map(({ pools: [one, other], addresses }) => ({
+    ...overlapsAmong([...pools.values()].map(({ pool }) => pool).filter((pool) => gives(pool, records))).map((
+      { pools: [one, other], addresses },
+    ) => ({
       about: `pools ${one} and ${other}`,
       problem: `both have ${addresses}: right for two segments that do not meet, and wrong on one`,
       step: `where they meet, 'patchbay pool close ${other}', and drain what it has given out`,
       isNote: true as const,
     })),
   ];
+}
+
+function gives({ name, isOpen }: ClusterPool, { blocks }: ClusterRecords): boolean {
+  return isOpen || blocks.some(({ key, value }) => value.owner !== undefined && poolOf(key) === name);
 }
 
 export function foreignFinding(problem: string): ClusterFinding {

@@ -129,9 +129,16 @@ function isInSpan({ subnet, first, last }: MovingLeases["spans"][number], addres
   return toBigInt(address) >= toBigInt(first) && toBigInt(address) <= toBigInt(last);
 }
 
+const CLOSING = "moved to pool ";
+
 /** No owner of a lease: two words are no ID. */
 function closingText(pool: string): string {
-  return `moved to pool ${pool}`;
+  return `${CLOSING}${pool}`;
+}
+
+/** It is no lease: whose the address is, the pool says. */
+export function isMovedAway({ text }: { text: string }): boolean {
+  return text.startsWith(CLOSING);
 }
 
 /** Undefined when they are where they were. */

@@ -1,6 +1,7 @@
 /** The leases of host-local, and those of pools, that a command line is about. */
 import { DEFAULT_DATA_DIRECTORY } from "../../ipam/go-directory.ts";
 import { identify, isDirectory, namesIn } from "../../ffi/files.ts";
+import { isMovedAway } from "../../ipam/moved-leases.ts";
 import { leasesOfPools, type PoolLease } from "../../ipam/pool-directories.ts";
 import { type LeaseFile, listLeases } from "../../ipam/take-over.ts";
 import type { GivenArguments } from "./command.ts";
@@ -24,7 +25,9 @@ export interface HeldLease {
 export function heldLeases(given: GivenArguments, network?: string): HeldLease[] {
   const folders = foldersOf(given).filter((name) => name === (network ?? name));
   const ofNetworks = folders.flatMap((name) =>
-    listLeases(`${dataDirOf(given)}/${name}`).map((lease) => heldBy(name, lease))
+    listLeases(`${dataDirOf(given)}/${name}`).filter((lease) => !isMovedAway(lease)).map((lease) =>
+      heldBy(name, lease)
+    )
   );
   const ofPools = heldInPools(given, network).map(({ pool, network = "", address, owner }): HeldLease =>
     network === "" ? { network, pool, address } : { ...heldBy(network, { address, owner }), pool }

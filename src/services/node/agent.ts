@@ -219,6 +219,7 @@ export class Agent implements NodeAtWork {
       full: this.keeper.full,
       ofOthers: this.keeper.ofOthers,
       foreignOf: (pool: string) => this.foreign.of(pool),
+      probeProblems: this.foreign.problems,
     };
     // Looked at again and again: with a thousand blocks it takes as long as that to spell them out.
     const from = [
@@ -234,7 +235,7 @@ export class Agent implements NodeAtWork {
     ];
     if (from.every((one, at) => one === this.lastServed[at])) return;
     const isServed = ({ key, state, claim }: Grant) =>
-      state === "held" && ripe.includes(claim) && !this.node.conflicts.has(key);
+      state === "held" && ripe.includes(claim) && !this.node.conflicts.has(key) && this.node.standing !== "refused";
     this.served.write(this.pools.map((pool) => servedPool(pool, state, grants, isServed)));
     this.lastServed = from;
   }

@@ -11,7 +11,9 @@ import type { NodePool } from "./pools.ts";
 export class ForeignHosts {
   private readonly found: Map<string, readonly string[]>;
   private readonly asked = new Set<string>();
-  /** How often a segment has been asked. */
+  /** Why a segment could not be asked, by pool. */
+  readonly problems = new Map<string, string>();
+  /** How often a segment has been asked, or could not be. */
   count = 0;
 
   constructor(private readonly files: NodeFiles, private readonly say: (text: string) => void) {
@@ -35,6 +37,7 @@ export class ForeignHosts {
     if (addresses.length === 0) return true;
     try {
       const found = await foreignAmong(link, addresses);
+      this.problems.delete(pool.name);
       this.found.set(key, found);
       this.count++;
       this.files.saveForeign(Object.fromEntries(this.found));
@@ -44,7 +47,12 @@ export class ForeignHosts {
       }
       return true;
     } catch (error) {
-      this.say(`${formatAddress(addresses[0]!)} and others of ${key} cannot be asked for: ${errorText(error)}`);
+      const why = `${formatAddress(addresses[0]!)} and others of ${key} cannot be asked for: ${errorText(error)}`;
+      if (!this.problems.has(pool.name)) {
+        this.say(why);
+        this.count++;
+      }
+      this.problems.set(pool.name, why);
       return false;
     }
   }

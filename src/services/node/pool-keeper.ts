@@ -97,7 +97,8 @@ export class PoolKeeper {
       // One a look: while a segment is asked, nothing is noticed.
       if (pool !== undefined && !isAsked && await this.agent.foreign.ask(pool, grant)) return;
       const begun = preciseSecondsSinceBoot();
-      const isRipe = isAsked && await this.unlessForeign(grant, driver.run(ripenBlock(node, grant)));
+      // A segment that cannot be asked is that of one pool.
+      const isRipe = isAsked ? await this.unlessForeign(grant, driver.run(ripenBlock(node, grant))) : undefined;
       if (isRipe) continue;
       this.ripenAgainAt = now + AGAIN_S;
       if (isRipe === undefined) continue;

@@ -40,17 +40,19 @@ export interface ServedState {
   /** The node that has an address that ADD has asked for, by pool. */
   ofOthers: ReadonlyMap<string, ReadonlyMap<string, string>>;
   foreignOf(pool: string): string[];
+  probeProblems: ReadonlyMap<string, string>;
 }
 
 export function servedPool(
   { name, pool, obstacle }: NodePool,
-  { node, driver, store, full, ofOthers, foreignOf }: ServedState,
+  { node, driver, store, full, ofOthers, foreignOf, probeProblems }: ServedState,
   grants: readonly Grant[],
   isServed: (grant: Grant) => boolean,
 ): ServedPool {
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
-  const why = obstacle ?? obstacleOf(node, driver) ?? (node.earlierPools.has(name) ? EARLIER : undefined);
+  const why = obstacle ?? obstacleOf(node, driver) ??
+    (node.earlierPools.has(name) ? EARLIER : probeProblems.get(name));
   const others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     ...servedAddresses(pool, served.map(({ key }) => indexOf(key)), foreignOf(name)),
@@ -79,7 +81,7 @@ export function obstacleOf({ standing, self }: ClusterNode, { alarm }: ProtocolD
     case "contested":
       return `two machines that run say that they are node ${self.node}: 'patchbay node list' shows it`;
     case "refused":
-      return `another machine is node ${self.node} in the store: 'patchbay node replace' says which`;
+      return `another machine is node ${self.node} in the store: 'patchbay node check' says which`;
     case "away":
     case "joined":
       return alarm &&

@@ -44,7 +44,7 @@ const OLD = "/var/lib/cni/networks/net", POOL = "/run/nodes/n3/lib/pools/pods";
 
 test("its subnet becomes its block, and no container loses its address or gets another's", async () => {
   await using cluster = await openCluster();
-  const { n3, patchbay, env, adopt, attach, leases } = await stage(cluster);
+  const { machine, n3, patchbay, env, adopt, attach, leases } = await stage(cluster);
   configureWith(HOST_LOCAL);
   const one = await attach("c1"), two = await attach("c2");
   expect((await adopt()).stderr).toContain(`there is no pool pods in etcd at ${ENDPOINT}`);
@@ -64,6 +64,10 @@ test("its subnet becomes its block, and no container loses its address or gets a
     { owner: { node: "n3", generation: 1 } },
   ]);
   expect(await attach("c3")).toContain("no IP addresses available");
+  // What keeps host-local from giving an address is no lease, and nobody gives it back.
+  const released = await patchbay(["ipam", "release", "net", one], env);
+  expect([released.code, await machine.sh(`cat ${OLD}/${one}`)]).toEqual([1, "moved to pool pods"]);
+  expect((await patchbay(["ipam", "list", "net"], env)).stdout).not.toContain("(not an attachment)");
   configureWith(OURS);
   await n3.start();
   const served = await n3.until("pods", isServing);

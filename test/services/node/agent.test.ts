@@ -343,6 +343,30 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     expect((await n1.until("lan", isServing)).obstacle).toBeUndefined();
   }],
 
+  ["a segment that cannot be asked: ADD is told, and other pools' blocks are served", async (cluster) => {
+    await cluster.write("pool/asked", {
+      layout: "flat",
+      ranges: [{ cidr: "10.2.0.0/24", blockSize: 16 }],
+      probe: { link: "nowhere" },
+    });
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    await n1.until("lan", isServing);
+    const { obstacle, blocks } = await n1.until("asked", (served) => served?.obstacle !== undefined);
+    expect([obstacle, blocks.served]).toEqual([expect.stringContaining("there is no link nowhere"), 0]);
+  }],
+
+  ["another machine is the node by now: what was served is not given out any more", async (cluster) => {
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    await n1.until("lan", isServing);
+    await n1.kill();
+    await cluster.write("node/n1", { ...await cluster.record("node/n1"), machine: "another" });
+    await n1.start();
+    const { spans, obstacle } = await n1.until("lan", (served) => served?.blocks.served === 0);
+    expect([spans, obstacle]).toEqual([[""], expect.stringContaining("another machine is node n1 in the store")]);
+  }],
+
   ["what is in the store and is no record is named, and nothing of it counts", async (cluster) => {
     await cluster.write("pool/other", {
       layout: "flat",

@@ -10,6 +10,7 @@ import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { releaseLease } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
+import { isMovedAway } from "../../../ipam/moved-leases.ts";
 import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { canonicalAddress, parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../../runtime/conf/directory.ts";
@@ -184,7 +185,7 @@ function release(given: GivenArguments, places: readonly StoreOptions[], address
     throw new UsageError("ipam release needs either addresses or --container");
   }
   const network = given.operands[1]!, directories = places.map(({ directory }) => directory);
-  const isIts = ({ owner }: LeaseFile) => (owner?.inNetwork ?? network) === network;
+  const isIts = (lease: LeaseFile) => (lease.owner?.inNetwork ?? network) === network && !isMovedAway(lease);
   const placed = (options: StoreOptions, leases: readonly LeaseFile[]) =>
     leases.filter(isIts).map((lease) => ({ ...lease, options }));
   const toRelease: AddressToRelease[] = container === undefined

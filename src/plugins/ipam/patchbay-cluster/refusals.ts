@@ -26,7 +26,8 @@ import type { Served } from "./served-sets.ts";
 export function notServed(pool: string): CniError {
   leaveWish(pool);
   const why = isAgentRunning()
-    ? "'patchbay node' has not joined the cluster yet, or there is no such pool: 'patchbay node check' says which"
+    ? "'patchbay node' looks for it now: try again; when that does not help, it has not joined the cluster ('patchbay node " +
+      "check'), or there is no such pool ('patchbay pool list')"
     : NO_AGENT;
   return new CniError(
     TRY_AGAIN_LATER,

@@ -62,7 +62,8 @@ describe("nothing has been served since the boot", () => {
   test("with one that has not joined", () => {
     startAgent();
     const why =
-      "'patchbay node' has not joined the cluster yet, or there is no such pool: 'patchbay node check' says which";
+      "'patchbay node' looks for it now: try again; when that does not help, it has not joined the cluster ('patchbay " +
+      "node check'), or there is no such pool ('patchbay pool list')";
     expect(addSays()).toBe(`11 ${what}${why}`);
     expect(wish()).toEqual({ pool: "lan" });
     expect(statusSays()).toBe(`50 ${what}${why}`);
