@@ -310,8 +310,8 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await cluster.write("node/n1", await cluster.record("node/n1"));
     await untilTrue(() => cluster.record("alarm"), (alarm) => alarm !== undefined);
     await untilTrue(() => n1.ask("node check --over"), ({ code }) => code === 0);
-    const [start] = servedRangesIn(first)[0]!.split("-"), from = Number(start!.split(".")[3]);
-    for (let last = from; last < from + 16; last++) await n1.lease("lan", `10.1.0.${last}`);
+    const [from, to] = servedRangesIn(first)[0]!.split("-").map((address) => Number(address.split(".")[3]));
+    for (let last = from!; last <= to!; last++) await n1.lease("lan", `10.1.0.${last}`);
     await n1.until("lan", (served) => served?.blocks.served === 2);
   }],
 
