@@ -104,7 +104,10 @@ export function lockedFiles(dataDirectory = DATA_DIRECTORY): NodeFiles {
     lockExclusive(fd, path, LOCK_PATIENCE_MS);
   } catch (cause) {
     if (!(cause instanceof StillLocked)) throw cause;
-    throw new Error(`${path} is locked: another 'patchbay node' runs on this host`, { cause });
+    throw new Error(
+      `${path} is locked: another 'patchbay node' runs on this host: stop it first ('systemctl stop patchbay-node')`,
+      { cause },
+    );
   }
   return files;
 }
