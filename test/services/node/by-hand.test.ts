@@ -106,7 +106,8 @@ test("two agents of one host: the second says who has the lock", async () => {
   await machine.sh("until ! flock -n /run/patchbay/node~lock true; do sleep 0.1; done");
   expect(await sync()).toMatchObject({
     code: 1,
-    stderr: "patchbay node: /run/patchbay/node~lock is locked: another 'patchbay node' runs on this host\n",
+    stderr:
+      "patchbay node: /run/patchbay/node~lock is locked: another 'patchbay node' runs on this host: stop it first ('systemctl stop patchbay-node')\n",
   });
   agent.kill("SIGKILL");
   await agent.exited;
