@@ -46,6 +46,11 @@ export const DEFAULT_DATA_DIRECTORY = "/var/lib/cni/networks";
 /** With a folder of leases for each pool, which networks share. Go's plugin never works there. */
 export const DEFAULT_POOLS_DIRECTORY = "/var/lib/patchbay/pools";
 
+/** One directory has one such spelling, but for links and dots. */
+export function withoutSpareSlashes(directory: string): string {
+  return directory.replace(/\/+/g, "/").replace(/(?<=.)\/$/, "");
+}
+
 /** Throws for what is no network's name: `..` leads out of the data directory. */
 export function leaseDirectory(dataDirectory: string, network: string): string {
   checkNetworkName(network);

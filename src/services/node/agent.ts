@@ -123,7 +123,7 @@ export class Agent implements NodeAtWork {
     }
   }
 
-  /** Before the next look, where it cannot be written now. */
+  /** What cannot be written now is written at the next look. */
   private serveAgain(): void {
     try {
       this.serve();

@@ -14,6 +14,7 @@ import {
   WISH,
   wishPath,
 } from "../../cluster/served-file.ts";
+import { withoutSpareSlashes } from "../../ipam/go-directory.ts";
 import { makeDirectories, namesIn, removeFile, replaceFile } from "../../ffi/files.ts";
 import { judgeStateDirectory, readStateFile, UntrustedState } from "../../process/state-file.ts";
 import { errorText, undefinedOnError } from "../../cni/error.ts";
@@ -39,7 +40,7 @@ export class NodeFiles {
   /** `keptIn`: /var/lib/patchbay; `stateDirectory`: /run/patchbay. They need not be there for who only reads. */
   constructor(keptIn: string, readonly stateDirectory: string) {
     if (!keptIn.startsWith("/")) throw new Error(`--data-dir ${keptIn}: it must begin at "/"`);
-    this.keptIn = keptIn.replace(/\/+/g, "/").replace(/(?<=.)\/$/, "");
+    this.keptIn = withoutSpareSlashes(keptIn);
     this.directories.forEach((directory) => judgeStateDirectory(directory));
   }
 

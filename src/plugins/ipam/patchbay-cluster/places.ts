@@ -2,7 +2,7 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { isPoolName } from "../../../cluster/pool-name.ts";
 import { namesIn } from "../../../ffi/files.ts";
-import { DEFAULT_POOLS_DIRECTORY, type LeaseOwner } from "../../../ipam/go-directory.ts";
+import { DEFAULT_POOLS_DIRECTORY, type LeaseOwner, withoutSpareSlashes } from "../../../ipam/go-directory.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { warn } from "../../../process/warn.ts";
 import type { PatchbayClusterConf } from "./patchbay-cluster.schema.ts";
@@ -53,7 +53,7 @@ function placeOf(conf: PatchbayClusterConf, pool: string): PoolPlace {
 }
 
 function dataDirectoryOf({ ipam }: PatchbayClusterConf): string {
-  return ipam?.dataDir.replace(/\/+/g, "/").replace(/(?<=.)\/$/, "") ?? DEFAULT_POOLS_DIRECTORY;
+  return withoutSpareSlashes(ipam?.dataDir ?? DEFAULT_POOLS_DIRECTORY);
 }
 
 export function poolOwner({ containerId, ifName, network }: {
