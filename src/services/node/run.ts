@@ -17,7 +17,6 @@ import { Agent } from "./agent.ts";
 import { AgentByHand } from "./by-hand.ts";
 import { NodeFiles } from "./files.ts";
 import { DATA_DIRECTORY } from "./paths.ts";
-
 import { thisNode } from "./self.ts";
 import type { AttachedAddresses } from "./use.ts";
 import { Watching } from "./watching.ts";

@@ -51,8 +51,8 @@ export function servedPool(
 ): ServedPool {
   const own = grants.filter(({ key }) => poolOf(key) === name), served = own.filter(isServed);
   const count = (state: Grant["state"]) => own.filter((grant) => grant.state === state).length;
-  const why = obstacle ?? obstacleOf(node, driver) ??
-    (node.earlierPools.has(name) ? EARLIER : probeProblems.get(name));
+  const unasked = pool.probedLink === undefined ? undefined : probeProblems.get(name);
+  const why = obstacle ?? obstacleOf(node, driver) ?? (node.earlierPools.has(name) ? EARLIER : unasked);
   const others = ofOthers.get(name) ?? new Map<string, string>();
   return {
     ...servedAddresses(pool, served.map(({ key }) => indexOf(key)), foreignOf(name)),

@@ -354,6 +354,10 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await n1.until("lan", isServing);
     const { obstacle, blocks } = await n1.until("asked", (served) => served?.obstacle !== undefined);
     expect([obstacle, blocks.served]).toEqual([expect.stringContaining("there is no link nowhere"), 0]);
+    const { probe: _, ...plain } = await cluster.record("pool/asked") as Record<string, unknown>;
+    await cluster.write("pool/asked", plain);
+    await cluster.machine.sh(`echo '{}' > '${n1.run}/wish~other'`);
+    expect((await n1.until("asked", isServing)).obstacle).toBeUndefined();
   }],
 
   ["another machine is the node by now: what was served is not given out any more", async (cluster) => {
