@@ -104,7 +104,8 @@ export class RemoteStore implements ClusterStore, AsyncDisposable {
 
   watch(key: string, changed: () => void, signal: AbortSignal): Promise<string> {
     const ended = this.ask<string>({ call: "watch", key, isAborted: signal.aborted }, changed), watch = this.asked;
-    signal.addEventListener("abort", () => void this.ask({ call: "end", watch }));
+    // The process may end before it answers.
+    signal.addEventListener("abort", () => void this.ask({ call: "end", watch }).catch(() => {}));
     return ended;
   }
 

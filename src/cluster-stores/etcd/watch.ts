@@ -1,6 +1,7 @@
 /**
- * A watch of one key. A member that stands still, or that was cut off in silence, says nothing, so a watch is begun anew at
- * the next endpoint again and again: that is the sign of life, and spreads watches over the members.
+ * A watch of one key. A member that stands still, or that was cut off in silence, says nothing, and etcd 3.4 may leave out
+ * what it has compacted without a word. So a watch is begun anew at the next endpoint again and again: that is the sign of
+ * life, and spreads watches over the members.
  */
 import { StoreSilent } from "../../cluster/effects.ts";
 import { errorText, undefinedOnError } from "../../cni/error.ts";
