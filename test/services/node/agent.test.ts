@@ -56,6 +56,23 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     expect(await ownersIn(cluster)).toEqual(["n1"]);
   }],
 
+  [
+    "no room where ADD reads: the log says so, and what it could not be told it is told as soon as there is",
+    async (cluster) => {
+      const n1 = await cluster.node("n1");
+      await cluster.machine.sh(`mkdir -p ${n1.run}; mount -t tmpfs -o size=64k,mode=755 tmpfs ${n1.run}`);
+      await n1.start();
+      await n1.until("lan", isServing);
+      await cluster.machine.sh(`! cat /dev/zero > ${n1.run}/flood 2>/dev/null`);
+      cluster.signalStore("SIGKILL");
+      await cluster.machine.sh("until grep -q 'pool~lan.*[Nn]o space left' /run/nodes/n1/log; do sleep 0.1; done");
+      await Bun.sleep(1500);
+      expect((await n1.served("lan"))!.silent).toBeUndefined();
+      await cluster.machine.sh(`rm ${n1.run}/flood`);
+      await n1.until("lan", (served) => served?.silent !== undefined);
+    },
+  ],
+
   ["a pool that claims only when ADD wishes", async (cluster) => {
     await cluster.write("pool/lan", { ...LAN, spare: 0 });
     const n1 = await cluster.node("n1");
@@ -63,7 +80,11 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     await n1.until("lan", (served) => served !== undefined);
     await Bun.sleep(1000);
     expect(await cluster.keys("block/")).toEqual([]);
-    await cluster.machine.sh(`echo '{}' > '${n1.run}/wish~lan'`);
+    // Half of one: it counts when it is whole.
+    await cluster.machine.sh(`printf '{' > '${n1.run}/wish~lan'`);
+    await Bun.sleep(1500);
+    expect(await cluster.keys("block/")).toEqual([]);
+    await cluster.machine.sh(`printf '}' >> '${n1.run}/wish~lan'`);
     await n1.until("lan", isServing);
     expect(await ownersIn(cluster)).toEqual(["n1"]);
   }],
