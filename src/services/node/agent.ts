@@ -83,9 +83,8 @@ export class Agent implements NodeAtWork {
     return this.node.self.node;
   }
 
-  /** Until the signal comes. */
-  async run(watching: Watching, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+  async run(watching: Watching, goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
       await this.look(watching);
       await watching.wait(LOOK_MS);
     }

@@ -39,8 +39,8 @@ export class AgentByHand {
     return this.options.node;
   }
 
-  async run(watching: Watching, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+  async run(watching: Watching, goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
       if (watching.takeChange()) await this.look();
       await watching.wait(LOOK_MS);
     }

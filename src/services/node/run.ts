@@ -6,7 +6,7 @@ import { openStore } from "../../cluster-stores/open.ts";
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import { parseDocument } from "../../cni/json.ts";
 import { secondsSinceBoot } from "../../ffi/clock.ts";
-import { O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
+import { idAt, O_CREAT, O_RDWR, readConfiguredFile } from "../../ffi/files.ts";
 import { printableWord } from "../../ffi/terminal.ts";
 import { lockExclusive, StillLocked } from "../../process/lock.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
@@ -45,14 +45,16 @@ export function readClusterConf(path: string | undefined): ClusterConf {
   }
 }
 
-/** Returns the exit status. Nothing is to be done at its end: it may be killed at any moment. */
+/** Returns the exit status when it has lost its lock. Nothing is to be done at its end: it may be killed at any moment. */
 export async function runAgent(options: NodeOptions): Promise<number> {
   expectLongLife();
-  const { agent, watching, signal, files } = start(options);
+  const { agent, watching, files } = start(options), lock = agentLockPath(files.stateDirectory), own = idAt(lock);
   files.forgetSync();
   if (!tellManager("READY=1")) options.say(`runs as node ${agent.name}`);
-  await agent.run(watching, signal);
-  return 0;
+  await agent.run(watching, () => idAt(lock) === own);
+  // Another agent could begin; and ADD finds nothing.
+  options.say(`${lock} has been removed, with what was beside it: this agent ends, and the next one writes it anew`);
+  return 1;
 }
 
 /** The same once: for hosts without a service, and for timers. Returns the exit status: 1 when something is still wanted. */
@@ -76,7 +78,7 @@ interface AnyAgent {
   name: string;
   /** How long doing what is due may take. */
   patienceMs: number;
-  run(watching: Watching, signal: AbortSignal): Promise<void>;
+  run(watching: Watching, goesOn: () => boolean): Promise<void>;
   look(watching: Watching): Promise<boolean>;
 }
 
@@ -88,7 +90,7 @@ function start(options: NodeOptions) {
     ? new Agent({ self, labels: conf.labels, store, files, attachedAddresses, say, delays: AGENT_DELAYS })
     : new AgentByHand({ node: self.node, store, files, say });
   const watching = new Watching(store, nodeKey(self.node), files.stateDirectory, signal);
-  return { agent, watching, signal, files, stop: () => ending.abort() };
+  return { agent, watching, files, stop: () => ending.abort() };
 }
 
 /**
