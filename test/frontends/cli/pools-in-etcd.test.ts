@@ -33,6 +33,12 @@ test("a pool by options, from a file, and from stdin", async () => {
   expect((await ask("pool add odd --subnet 10.7.0.0/29 --to 10.7.0.5 --block-size 2")).stderr).toBe(
     "10.7.0.5 is behind the last whole block: nobody gets it\n",
   );
+  const ranges = [{ cidr: "10.6.0.0/24", to: "10.6.0.16", blockSize: 16 }];
+  const fixed = { layout: "flat", ranges, singles: ["10.6.0.9", "10.6.0.20"] };
+  expect((await askWith(fixed, "pool add fixed -")).stderr).toBe(
+    "10.6.0.9 is in a block: while a host has that block, no other host gets the address; " +
+      'one outside of "from" and "to" is free of that\n',
+  );
   const both = {
     layout: "routed",
     ranges: [{ cidr: "10.9.0.0/22", blockLength: 24 }, { cidr: "fd00::/62", blockLength: 64 }],

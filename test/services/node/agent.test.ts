@@ -73,6 +73,18 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
     },
   ],
 
+  ["its directory in /run is removed: it ends, and the next one serves the same block", async (cluster) => {
+    const n1 = await cluster.node("n1");
+    await n1.start();
+    const before = await n1.until("lan", isServing);
+    await n1.lease("lan", firstOf(before));
+    await cluster.machine.sh(`rm -rf ${n1.run}`);
+    await cluster.machine.sh("until grep -q 'node~lock has been removed' /run/nodes/n1/log; do sleep 0.1; done");
+    await n1.kill();
+    await n1.start();
+    expect(firstOf(await n1.until("lan", isServing))).toBe(firstOf(before));
+  }],
+
   ["a pool that claims only when ADD wishes", async (cluster) => {
     await cluster.write("pool/lan", { ...LAN, spare: 0 });
     const n1 = await cluster.node("n1");
@@ -92,28 +104,46 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
   [
     "a single address comes to who asks for it, to no other node meanwhile, and goes with its container",
     async (cluster) => {
-      await cluster.write("pool/lan", { ...LAN, singles: ["10.1.0.200"] });
+      // Behind the last block: who has the block around a single address may have given it out before it became one.
+      await cluster.write("pool/lan", { ...LAN, singles: ["10.1.0.250"] });
       const n1 = await cluster.node("n1"), n2 = await cluster.node("n2");
       const wish = (host: ClusterHost) =>
         cluster.machine.sh(
-          `echo '{"address":"10.1.0.200","at":'$(date +%s.%N)'}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
+          `echo '{"address":"10.1.0.250","at":'$(date +%s.%N)'}' > '${host.run}/w' && mv '${host.run}/w' '${host.run}/wish~lan'`,
         );
       for (const host of [n1, n2]) await host.start();
       for (const host of [n1, n2]) await host.until("lan", isServing);
       await wish(n1);
-      await n1.until("lan", (served) => served?.singles?.served[0] === "10.1.0.200");
-      await n1.lease("lan", "10.1.0.200");
+      await n1.until("lan", (served) => served?.singles?.served[0] === "10.1.0.250");
+      await n1.lease("lan", "10.1.0.250");
       await wish(n2);
-      const other = await n2.until("lan", (served) => served?.ofOthers?.["10.1.0.200"] !== undefined);
-      expect([other.singles, other.ofOthers]).toEqual([{ all: ["10.1.0.200"], served: [] }, { "10.1.0.200": "n1" }]);
+      const other = await n2.until("lan", (served) => served?.ofOthers?.["10.1.0.250"] !== undefined);
+      expect([other.singles, other.ofOthers]).toEqual([{ all: ["10.1.0.250"], served: [] }, { "10.1.0.250": "n1" }]);
       await Bun.sleep(1500);
-      await n1.unlease("lan", "10.1.0.200");
+      await n1.unlease("lan", "10.1.0.250");
       await n1.until("lan", (served) => served?.singles?.served.length === 0);
       // What is told to be n1's no more may be its in the store for a moment yet: as engines do, it is asked for again.
       await untilTrue(
         () => wish(n2).then(() => n2.served("lan")),
-        (served) => served?.singles?.served[0] === "10.1.0.200",
+        (served) => served?.singles?.served[0] === "10.1.0.250",
       );
+    },
+  ],
+
+  [
+    "a single address in another's block comes to no other node: it may have been given out before",
+    async (cluster) => {
+      const oneBlock = { layout: "flat", ranges: [{ cidr: "10.1.0.0/24", to: "10.1.0.16", blockSize: 16 }] };
+      await cluster.write("pool/lan", oneBlock);
+      const n1 = await cluster.node("n1"), n2 = await cluster.node("n2");
+      await n1.start();
+      await n1.until("lan", isServing);
+      await cluster.write("pool/lan", { ...oneBlock, singles: ["10.1.0.5"] });
+      await n2.start();
+      await n2.until("lan", (served) => served !== undefined);
+      await cluster.machine.sh(`echo '{"address":"10.1.0.5"}' > '${n2.run}/wish~lan'`);
+      const { ofOthers } = await n2.until("lan", (served) => served?.ofOthers !== undefined);
+      expect(ofOthers).toEqual({ "10.1.0.5": "n1" });
     },
   ],
 

@@ -98,7 +98,7 @@ function add(config: string | undefined, name: string, value: Record<string, unk
   });
 }
 
-function notesOn({ overlaps, inNoBlock, nodesOfEarlier }: AddedPool): string[] {
+function notesOn({ overlaps, inNoBlock, singlesInBlocks, nodesOfEarlier }: AddedPool): string[] {
   const earlier =
     `${nodesOfEarlier.join(", ")}: has blocks of an earlier pool of this name; nothing is claimed before ` +
     "they are given back";
@@ -107,6 +107,9 @@ function notesOn({ overlaps, inNoBlock, nodesOfEarlier }: AddedPool): string[] {
       count === 1n
         ? `${first} is behind the last whole block: nobody gets it`
         : `${count} addresses, ${first} to ${last}, are behind the last whole block: nobody gets them`
+    ),
+    ...singlesInBlocks.map((address) =>
+      `${address} is in a block: while a host has that block, no other host gets the address; one outside of "from" and "to" is free of that`
     ),
     ...overlaps.map(({ pools: [, other], addresses }) =>
       `pool ${other} has ${addresses}, too: right for two segments that do not meet; where they meet, addresses come twice`

@@ -1,7 +1,7 @@
 /** `patchbay pool`: which pools a store has, whose their blocks are; a new one; one of which nothing more is claimed. */
 import type { ClusterRecords } from "../../../cluster/findings.ts";
 import { poolFrom } from "../../../cluster/pool-decoding.ts";
-import { type ClusterPool, countBlocks, isSingle } from "../../../cluster/pool.ts";
+import { type ClusterPool, countBlocks, isSingle, plainBlockWith } from "../../../cluster/pool.ts";
 import { overlapsOf, type PoolOverlap } from "../../../cluster/overlaps.ts";
 import { poolKey, poolOf, type PoolRecord } from "../../../cluster/records.ts";
 import { type BlockRun, runsOf } from "../../../cluster/runs.ts";
@@ -98,6 +98,8 @@ export interface AddedPool {
   pool: PoolSummary;
   overlaps: PoolOverlap[];
   inNoBlock: InNoBlock[];
+  /** Single addresses that are in a block. */
+  singlesInBlocks: string[];
   /** Who has blocks of an earlier pool of this name: nothing is claimed before they are given back. */
   nodesOfEarlier: string[];
 }
@@ -126,6 +128,7 @@ export function addPool(
       pool: summary,
       overlaps: others.flatMap((other) => overlapsOf(pool, other.pool)),
       inNoBlock: inNoBlock(pool),
+      singlesInBlocks: pool.singles.filter((each) => plainBlockWith(pool, each) !== undefined).map(formatAddress),
       nodesOfEarlier: summary.nodes,
     };
   });
