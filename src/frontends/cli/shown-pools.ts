@@ -125,9 +125,10 @@ export function ownBlocksText(pools: readonly OwnPool[]): string {
       state === "served" ? String(free) : "-",
     ])
   );
-  const remarks = pools.flatMap(({ pool, blocks, obstacle, silent }) => [
+  const remarks = pools.flatMap(({ pool, blocks, obstacle, isFull, silent }) => [
     ...blocks.length === 0 ? [`${pool}: it has no block`] : [],
     ...obstacle === undefined ? [] : [`${pool}: no further block comes: ${obstacle}`],
+    ...isFull ? [`${pool}: each of its blocks has an owner: 'patchbay pool show ${pool}' says who`] : [],
     ...silent === undefined ? [] : [`${pool}: the store does not answer the agent: ${silent.why}`],
   ]);
   const table = rows.length === 0

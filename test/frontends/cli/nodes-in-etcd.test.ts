@@ -74,6 +74,20 @@ test("nodes, and how one stands; what is wrong has its next step", () =>
     ]]);
   }));
 
+test("a pool has no free block", () =>
+  inCluster(async (cluster) => {
+    await cluster.write("pool/tight", {
+      layout: "flat",
+      ranges: [{ cidr: "10.3.0.0/24", to: "10.3.0.8", blockSize: 8 }],
+    });
+    const [n1] = await serving(cluster, "n1") as [ClusterHost];
+    await n1.lease("tight", firstOf(await n1.until("tight", isServing)));
+    await n1.until("tight", (served) => served?.isFull === true);
+    const { code, stdout } = await n1.ask("node check");
+    expect(code).toBe(0);
+    expect(stdout).toContain("tight: each of its blocks has an owner: 'patchbay pool show tight' says who\n");
+  }));
+
 test("a node drains and claims again; what it still has is told", () =>
   inCluster(async (cluster) => {
     const [n1] = await serving(cluster, "n1") as [ClusterHost];

@@ -76,6 +76,8 @@ export interface OwnPool {
   blocks: OwnBlock[];
   /** Why no further block comes to it. */
   obstacle?: string;
+  /** Each block of the pool has an owner. */
+  isFull?: true;
   silent?: ServedPool["silent"];
 }
 
@@ -103,11 +105,12 @@ export function ownPools(
       const addresses = addressesOf(pool.pool, block, block);
       return { block, ...single, addresses, state, leased: count, free: state === "served" ? free : 0 };
     });
-    const { obstacle, silent } = file ?? {};
+    const { obstacle, isFull, silent } = file ?? {};
     return [{
       pool: name,
       blocks: blocks.sort((one, other) => one.block - other.block),
       ...obstacle !== undefined && { obstacle },
+      ...isFull && { isFull },
       ...silent !== undefined && { silent },
     }];
   });
