@@ -10,7 +10,7 @@ import { lockExclusive } from "../process/lock.ts";
 import { openExistingState, readStateFile } from "../process/state-file.ts";
 import { contains, formatAddress, fromBigInt, type Prefix, toBigInt } from "../net/address.ts";
 import { blockAt, endEarlierBoot, existingBlocks, settleAll } from "./blocks.ts";
-import { claim, releaseAddresses } from "./claims.ts";
+import { claim } from "./claims.ts";
 import { createLease, leasedAddresses, type LeaseOwner, leaseOwnerIn, leaseText, readLease } from "./go-directory.ts";
 import { blockPrefix, indexIn } from "./layout.ts";
 import { exclusively, inStore, leaseOf, movedPath, type Store, type StoreOptions } from "./store.ts";
@@ -147,14 +147,16 @@ function placeOfMoved(directory: string): { network: string; directory: string }
   return text === undefined ? undefined : JSON.parse(text) as { network: string; directory: string };
 }
 
-/** For DEL of an attachment that host-local gave an address to, before it moved. */
-export function releaseMoved(
-  { directory, report }: StoreOptions,
-  owner: LeaseOwner,
-  hints: readonly Uint8Array[],
-): number {
+export interface OwnLeases {
+  options: StoreOptions;
+  owner: LeaseOwner;
+}
+
+/** Where an attachment's leases are that host-local gave it before they moved; undefined when they have not. */
+export function movedLeases({ directory, report }: StoreOptions, owner: LeaseOwner): OwnLeases | undefined {
   const place = placeOfMoved(directory);
-  if (place === undefined) return 0;
-  const options = { directory: place.directory, keep: false, quarantineSeconds: 0, report };
-  return releaseAddresses(options, { ...owner, inNetwork: place.network }, hints);
+  return place && {
+    options: { directory: place.directory, keep: false, quarantineSeconds: 0, report },
+    owner: { ...owner, inNetwork: place.network },
+  };
 }

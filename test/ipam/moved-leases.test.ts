@@ -3,7 +3,8 @@ import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { releaseMoved } from "../../src/ipam/moved-leases.ts";
+import { holdsLease, releaseAddresses } from "../../src/ipam/claims.ts";
+import { movedLeases } from "../../src/ipam/moved-leases.ts";
 import { parseAddress } from "../../src/net/address.ts";
 import { textOf } from "../support/if-there.ts";
 import { add, endBoot, leaseDirectory, leaseFiles, rangeSet } from "../support/lease-directory.ts";
@@ -34,10 +35,12 @@ test("containers keep their addresses, host-local gives none out any more, and a
   expect(moveForTest(from.path, to.path)).toEqual({ kept: [], closed: 16 });
   expect(to.files()).toEqual(inPool);
   const [containerId, ifName] = before[one]!.split("\r\n") as [string, string];
-  expect(releaseMoved(from.options, { containerId, ifName }, [parseAddress(one)!])).toBe(1);
-  expect(releaseMoved(from.options, { containerId, ifName }, [])).toBe(0);
+  const moved = movedLeases(from.options, { containerId, ifName })!, hints = [parseAddress(one)!];
+  expect(holdsLease(moved.options, moved.owner, hints)).toBe(true);
+  expect(releaseAddresses(moved.options, moved.owner, hints)).toBe(1);
+  expect(holdsLease(moved.options, moved.owner, hints)).toBe(false);
   expect(Object.keys(to.files())).toEqual([two, "10.1.0.9"].sort());
-  expect(releaseMoved(to.options, { containerId, ifName }, [])).toBe(0);
+  expect(movedLeases(to.options, { containerId, ifName })).toBeUndefined();
 });
 
 test("the boot ends leases that have moved, also those of which ADD has not read yet", () => {

@@ -36,16 +36,17 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
     });
     const record = readLedger({ network: conf.name, ...invocation }, plugin.name);
     // The ledger records what the ADD of prevResult made, independent of the current configuration. The addresses and
-    // routes of prevResult are verified too. An attachment that others made is compared with the configuration.
-    const made = record && prevResult && confirmedAdd(record, prevResult);
+    // routes of prevResult are verified too; and leases where the configuration has them now, which may have moved. An
+    // attachment that others made is compared with the configuration.
+    const made = record && prevResult && confirmedAdd(record, prevResult), hasLease = restated.some(isLeased);
     const recorded = made?.entries.flatMap(({ kind, spec }) => {
       const known = loadKind(kind);
-      return known === undefined ? [] : [{ kind: known, spec }];
+      return known === undefined || (known.isLease && hasLease) ? [] : [{ kind: known, spec }];
     });
     for (const { kind } of (made ?? (record && newerAdd(record)))?.entries ?? []) {
       if (loadKind(kind) === undefined) differences.push(errorText(unknownKind(record!.path, kind)));
     }
-    const claims = recorded === undefined ? restated : restated.filter(isAddressing);
+    const claims = recorded === undefined ? restated : restated.filter((one) => isAddressing(one) || isLeased(one));
     if (restated.some(({ kind }) => kind.isContainerLink)) {
       differences.push(...otherLink(prevResult, invocation, host));
     }
@@ -64,6 +65,7 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
 }
 
 const isAddressing = ({ kind }: Resource<unknown>) => kind.addressesIn !== undefined;
+const isLeased = ({ kind }: Resource<unknown>) => kind.isLease === true;
 
 /** Compares with prevResult, not with the ledger: a later plugin may have changed the link's MAC. */
 function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {

@@ -76,10 +76,17 @@ test("its subnet becomes its block, and no container loses its address or gets a
   const four = await attach("c4");
   expect(four).toMatch(/^10\.64\.3\./);
   expect([one, two]).not.toContain(four);
-  // The ledger of the first says host-local; the network says the pool by now.
+  // The ledgers of the first two say host-local; the network says the pool by now.
+  const rightNow = async () => {
+    for (const verb of ["check", "inspect"]) {
+      expect(await patchbay([verb, "net", "c2"], env)).toMatchObject({ code: 0 });
+    }
+  };
+  await rightNow();
   expect(await patchbay(["del", "net", "c1"], env)).toMatchObject({ code: 0 });
   expect(await leases(POOL)).toBe(`${[two, four].sort().join("\n")}\n`);
   configureWith(HOST_LOCAL);
+  await rightNow();
   expect(await patchbay(["del", "net", "c2"], env)).toMatchObject({ code: 0 });
   configureWith(OURS);
   expect(await patchbay(["del", "net", "c4"], env)).toMatchObject({ code: 0 });

@@ -22,6 +22,7 @@ import {
 } from "../../../ipam/range.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory, type LeaseOwner } from "../../../ipam/go-directory.ts";
 import { holdsLease, releaseAddresses, releaseInvalid } from "../../../ipam/claims.ts";
+import type { OwnLeases } from "../../../ipam/moved-leases.ts";
 import { inStore, leaseOf, movedPath, requireStore, type StoreOptions } from "../../../ipam/store.ts";
 import {
   allocateEach,
@@ -118,9 +119,14 @@ function failureOf(index: number, error: unknown): CniError {
 function del(at: At): void {
   const options = storeOf(at.conf), owner = ownerOf(at), hints = hintsOf(at.prevResult);
   releaseAddresses(options, owner, hints);
-  if (!exists(movedPath(options.directory))) return;
-  const { releaseMoved } = require("../../../ipam/moved-leases.ts") as typeof import("../../../ipam/moved-leases.ts");
-  releaseMoved(options, owner, hints);
+  const moved = movedFrom(options, owner);
+  if (moved !== undefined) releaseAddresses(moved.options, moved.owner, hints);
+}
+
+function movedFrom(options: StoreOptions, owner: LeaseOwner): OwnLeases | undefined {
+  if (!exists(movedPath(options.directory))) return undefined;
+  const { movedLeases } = require("../../../ipam/moved-leases.ts") as typeof import("../../../ipam/moved-leases.ts");
+  return movedLeases(options, owner);
 }
 
 function ownerOf({ containerId, ifName }: At): LeaseOwner {
@@ -128,7 +134,10 @@ function ownerOf({ containerId, ifName }: At): LeaseOwner {
 }
 
 function check(at: At): string[] {
-  if (holdsLease(storeOf(at.conf), ownerOf(at), hintsOf(at.prevResult))) return [];
+  const options = storeOf(at.conf), owner = ownerOf(at), hints = hintsOf(at.prevResult);
+  if (holdsLease(options, owner, hints)) return [];
+  const moved = movedFrom(options, owner);
+  if (moved !== undefined && holdsLease(moved.options, moved.owner, hints)) return [];
   return [`host-local: Failed to find address added by container ${at.containerId}`];
 }
 
