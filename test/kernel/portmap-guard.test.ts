@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { network } from "../support/network.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
-import { PATCHBAY } from "../support/plugins.ts";
+import { killAt } from "../support/injection.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 const GUARD = "pref 1 bpf chain 0 handle 0x7f00000";
 const ipam = { type: "host-local", subnet: "10.88.0.0/24" };
@@ -88,6 +89,38 @@ for (
     expect(await filters(machine, link)).toEqual(before);
   });
 }
+
+test("of two calls at once, one makes the queueing discipline, and the other takes it for another's: it goes with them", async () => {
+  const { machine, container, link, portmap } = await attached("bridge");
+  await using _ = machine;
+  // What the first of them makes, in two steps, and in the middle the other one.
+  await machine.sh("tc qdisc add dev br0 clsact");
+  await portmap.add(container);
+  await machine.sh(
+    "tc filter add dev br0 ingress pref 1 handle 0x7f000001 bpf direct-action bytecode '1,6 0 0 4294967295'",
+  );
+  expect((await filters(machine, link)).length).toBe(3);
+  await portmap.del(container);
+  expect(await filters(machine, link)).toEqual([]);
+});
+
+test("no death leaves a queueing discipline without its filter: another call would take it for others'", async () => {
+  const { machine, container, prevResult, link, portmap } = await attached("bridge");
+  await using _ = machine;
+  const conf = { cniVersion: "1.1.0", name: "net", type: "portmap", prevResult, runtimeConfig };
+  let kills = 0, guarded = 0;
+  for (;; kills++) {
+    const call = { plugin: "portmap", command: "ADD", container, conf };
+    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "sendto", nth: kills + 1 });
+    if (!hit) break;
+    const found = (await filters(machine, link)).join();
+    expect(found.includes("clsact")).toBe(found.includes(GUARD));
+    if (found.includes(GUARD)) guarded++;
+    await portmap.del(container);
+    expect(await filters(machine, link)).toEqual([]);
+  }
+  expect([kills - guarded > 0, guarded > 0]).toEqual([true, true]);
+});
 
 test("a queueing discipline that others come to use stays with their filter", async () => {
   const { machine, container, link, portmap } = await attached("bridge");

@@ -44,6 +44,8 @@ export interface NetlinkRequest {
   fixedBytes?: number;
   /** How often a dump is asked for, until the kernel is not interrupted. */
   attempts?: number;
+  /** The kernel takes it in the same call, so that no death comes between the two. What becomes of it, the caller looks. */
+  together?: NetlinkRequest;
 }
 
 /** Sends one request and waits for its ACK; `onReply` gets the messages that come before it. */
@@ -79,9 +81,8 @@ function exchange(
   onReply?: (message: NetlinkMessage) => void,
 ): boolean {
   const ours = nextSequence();
-  writer.reset().start(request.type, NLM_F_REQUEST | flags | (request.flags ?? 0), ours);
-  request.body(writer);
-  writer.finish();
+  write(writer.reset(), request, flags, ours);
+  if (request.together !== undefined) write(writer, request.together, 0, nextSequence());
   transport.send(writer.bytes.subarray(0, writer.length), request.what);
   let finished = false, interrupted = false;
   while (!finished) {
@@ -97,6 +98,12 @@ function exchange(
     });
   }
   return interrupted;
+}
+
+function write(writer: Writer, { type, flags = 0, body }: NetlinkRequest, more: number, number: number): void {
+  writer.start(type, NLM_F_REQUEST | more | flags, number);
+  body(writer);
+  writer.finish();
 }
 
 /** Does nothing when the message says that all went well. */

@@ -13,7 +13,7 @@ import {
   RTM_NEWTFILTER,
 } from "../uapi/rtnetlink.ts";
 import {
-  addTcObject,
+  additionOf,
   delTcObject,
   listTcObjects,
   readTcObject,
@@ -31,7 +31,17 @@ interface Qdisc {
 
 /** `tc qdisc add`. Fails with EEXIST when there is one other than the kernel's default. */
 export function addQdisc(socket: NetlinkSocket, place: Qdisc, kind: TcKind): void {
-  addTcObject(socket, ["RTM_NEWQDISC", RTM_NEWQDISC], place, kind);
+  socket.request(additionOf(["RTM_NEWQDISC", RTM_NEWQDISC], place, kind));
+}
+
+/** `tc qdisc add`, and `tc filter add` in it. Whether the filter is there, the caller looks. */
+export function addQdiscAndFilter(
+  socket: NetlinkSocket,
+  [place, kind]: [Qdisc, TcKind],
+  [list, filter]: [FilterList, TcKind],
+): void {
+  const together = filterAddition(list, filter);
+  socket.request({ ...additionOf(["RTM_NEWQDISC", RTM_NEWQDISC], place, kind), together });
 }
 
 /** `tc qdisc del`. The kernel compares handle and kind, and deletes nothing else. */
@@ -72,7 +82,7 @@ export function addClass(
   place: { link: { index: number; name: string }; parent: number; handle: number },
   kind: TcKind,
 ): void {
-  addTcObject(socket, ["RTM_NEWTCLASS", RTM_NEWTCLASS], place, kind);
+  socket.request(additionOf(["RTM_NEWTCLASS", RTM_NEWTCLASS], place, kind));
 }
 
 /** `tc class show dev …`. */
@@ -93,8 +103,12 @@ interface FilterList {
 }
 
 /** `tc filter add`: one of the kind bpf comes first in its list, others last. */
-export function addFilter(socket: NetlinkSocket, { link, parent, handle, ...list }: FilterList, kind: TcKind): void {
-  addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, handle, info: infoOf(list) }, kind);
+export function addFilter(socket: NetlinkSocket, list: FilterList, kind: TcKind): void {
+  socket.request(filterAddition(list, kind));
+}
+
+function filterAddition({ link, parent, handle, ...list }: FilterList, kind: TcKind): NetlinkRequest {
+  return additionOf(["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, handle, info: infoOf(list) }, kind);
 }
 
 /** `tc filter del` of one filter. The kernel compares the kind. */

@@ -73,13 +73,8 @@ function writeHeader(writer: Writer, { link, handle, parent, info }: TcPlace): v
 }
 
 /** Fails with EEXIST when the place is taken. The type of the message comes with its name, for errors. */
-export function addTcObject(
-  socket: NetlinkSocket,
-  [name, type]: readonly [string, number],
-  place: TcPlace,
-  kind: TcKind,
-): void {
-  socket.request({
+export function additionOf([name, type]: readonly [string, number], place: TcPlace, kind: TcKind): NetlinkRequest {
+  return {
     what: `${name} ${kind.name} on ${place.link.name}`,
     type,
     flags: NLM_F_CREATE | NLM_F_EXCL,
@@ -89,7 +84,7 @@ export function addTcObject(
       writeHeader(writer, place);
       tcAttrs.encode(writer, { kind: kind.name, options: kind.write });
     },
-  });
+  };
 }
 
 /** With `kind`, the kernel deletes only an object of that kind. */

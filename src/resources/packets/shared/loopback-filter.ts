@@ -16,10 +16,11 @@ import { EEXIST, EINVAL, ENODEV, ENOENT, EOPNOTSUPP } from "../../../ffi/errno.t
 import { bpfProgram, readBpfProgram } from "../../../ffi/netlink/tc/bpf.ts";
 import {
   addFilter,
-  addQdisc,
+  addQdiscAndFilter,
   delFilter,
   delQdisc,
   type Filter,
+  getQdisc,
   listFilters,
 } from "../../../ffi/netlink/tc/queueing.ts";
 import { tcHandle } from "../../../ffi/netlink/tc/tc-object.ts";
@@ -115,7 +116,7 @@ export function filterLoopback(socket: NetlinkSocket, name: string, mayBeLeft: (
     addFilter(socket, { link, ...PLACE, handle }, bpfProgram(program));
     return undefined;
   } catch (error) {
-    // EEXIST: another call has just made it.
+    // EEXIST: it came with the queueing discipline, or another call has just made it.
     if (isNetlinkError(error, EEXIST)) return undefined;
     if (!isNetlinkError(error, ENOENT, EINVAL, ENODEV, EOPNOTSUPP)) throw error;
     if (handle === ALONE) removeIfUnused(socket, link);
@@ -137,7 +138,9 @@ export function stopFilteringLoopback(socket: NetlinkSocket, name: string): void
   const index = linkIndex(socket, name);
   if (index === undefined) return;
   const link = { index, name }, filters = listFilters(socket, link, PLACE.parent);
-  const isGuest = filters.some(({ handle }) => handle === GUEST);
+  const has = (wanted: number) => filters.some(({ handle }) => handle === wanted);
+  // With both, one of two calls at once has made the queueing discipline, and the other took it for another's.
+  const isGuest = has(GUEST) && !has(ALONE);
   if (!isGuest && removeIfUnused(socket, link, filters)) return;
   removeOwn(socket, link, filters);
 }
@@ -148,9 +151,15 @@ export function isForLoopbackFilter(socket: NetlinkSocket, link: Named): boolean
   return filters.some(({ handle }) => handle === ALONE) && filters.every(isOwn);
 }
 
+/**
+ * The filter comes with it: who finds a queueing discipline without filters takes it for another's. Where there is one, that
+ * filter would get into it, and say that it goes with it.
+ */
 function tookNewQdisc(socket: NetlinkSocket, link: Named): boolean {
+  if (getQdisc(socket, link, TC_H_INGRESS) !== undefined) return false;
   try {
-    addQdisc(socket, { link, ...INGRESS }, { name: "clsact" });
+    const filter = { link, ...PLACE, handle: ALONE };
+    addQdiscAndFilter(socket, [{ link, ...INGRESS }, { name: "clsact" }], [filter, bpfProgram(program)]);
     return true;
   } catch (error) {
     if (isNetlinkError(error, EEXIST)) return false;
