@@ -46,7 +46,7 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
     for (const { kind } of (made ?? (record && newerAdd(record)))?.entries ?? []) {
       if (loadKind(kind) === undefined) differences.push(errorText(unknownKind(record!.path, kind)));
     }
-    const claims = recorded === undefined ? restated : restated.filter((one) => isAddressing(one) || isLeased(one));
+    const claims = recorded === undefined ? restated : restated.filter(isAddressing);
     if (restated.some(({ kind }) => kind.isContainerLink)) {
       differences.push(...otherLink(prevResult, invocation, host));
     }
@@ -64,8 +64,8 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
   });
 }
 
-const isAddressing = ({ kind }: Resource<unknown>) => kind.addressesIn !== undefined;
 const isLeased = ({ kind }: Resource<unknown>) => kind.isLease === true;
+const isAddressing = (one: Resource<unknown>) => one.kind.addressesIn !== undefined || isLeased(one);
 
 /** Compares with prevResult, not with the ledger: a later plugin may have changed the link's MAC. */
 function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {
