@@ -74,11 +74,12 @@ const cases: [string, (cluster: Cluster) => Promise<void>][] = [
   ],
 
   ["its directory in /run is removed: it ends, and the next one serves the same block", async (cluster) => {
+    await cluster.write("pool/lan", { ...LAN, mostBlocks: 1 });
     const n1 = await cluster.node("n1");
     await n1.start();
     const before = await n1.until("lan", isServing);
     await n1.lease("lan", firstOf(before));
-    await cluster.machine.sh(`rm -rf ${n1.run}`);
+    await cluster.machine.sh(`until rm -rf ${n1.run}; do :; done`);
     await cluster.machine.sh("until grep -q 'node~lock has been removed' /run/nodes/n1/log; do sleep 0.1; done");
     await n1.kill();
     await n1.start();
