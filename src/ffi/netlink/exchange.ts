@@ -44,7 +44,7 @@ export interface NetlinkRequest {
   fixedBytes?: number;
   /** How often a dump is asked for, until the kernel is not interrupted. */
   attempts?: number;
-  /** The kernel takes it in the same call, so that no death comes between the two. What becomes of it, the caller looks. */
+  /** The kernel takes it in the same call, so that no death comes between the two. Only the first is answered. */
   together?: NetlinkRequest;
 }
 

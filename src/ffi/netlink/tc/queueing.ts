@@ -34,7 +34,7 @@ export function addQdisc(socket: NetlinkSocket, place: Qdisc, kind: TcKind): voi
   socket.request(additionOf(["RTM_NEWQDISC", RTM_NEWQDISC], place, kind));
 }
 
-/** `tc qdisc add`, and `tc filter add` in it. Whether the filter is there, the caller looks. */
+/** `tc qdisc add`, and `tc filter add` in it. Only the first is answered: list the filters to see the second. */
 export function addQdiscAndFilter(
   socket: NetlinkSocket,
   [place, kind]: [Qdisc, TcKind],
