@@ -36,7 +36,9 @@ test.each(ownShare(rounds))("no rules $kind are misjudged ($round)", async ({ ki
   const { asked, passing, firm, contradicted, doubts } = JSON.parse(stdout) as Comparison;
   expect({ seed, contradicted }).toEqual({ seed, contradicted: [] });
   expect(asked).toBe(RULESETS * PACKETS);
-  expect([passing > asked / 10, passing < asked * 0.9]).toEqual([true, true]);
+  // Rules of both kinds are twice as many: now and then they let less through.
+  const least = asked / (kind === "of both kinds" ? 10 : 5);
+  expect([passing > least, passing < asked * 0.9]).toEqual([true, true]);
   if (!WITH_UNKNOWN.includes(kind)) expect([asked - firm, doubts]).toEqual([0, {}]);
   else expect(firm).toBeGreaterThan(asked / 2);
 });
